@@ -1,0 +1,64 @@
+"""The form of a benchmark's answer: what was measured, beside what it was measured against.
+
+A benchmark is a file `benchmarks/NAME.py` with a docstring (its first line is its description) and
+`def run(options: Options) -> Bench`. `tidegate bench NAME` finds and runs it.
+"""
+
+import os
+import platform
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """One aim: a ratio or a count wherever it can be, met or not."""
+
+    name: str
+    value: float
+    aim: str
+    """What was aimed at, as a person writes it: `">= 50"`, `"< 20 us"`."""
+    met: bool
+
+
+def at_least(name: str, value: float, bound: float, unit: str = "") -> Aim:
+    """An aim that is met from `bound` upwards."""
+    return Aim(name, value, f">= {bound:g} {unit}".rstrip(), bool(value >= bound))
+
+
+def at_most(name: str, value: float, bound: float, unit: str = "") -> Aim:
+    """An aim that is met up to `bound`."""
+    return Aim(name, value, f"<= {bound:g} {unit}".rstrip(), bool(value <= bound))
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the caller asked of a benchmark."""
+
+    quick: bool = False
+    """A short form, for a first look: fewer repetitions, the same shape of answer."""
+    say: Callable[[str], None] = print
+    """Where progress goes: one line at a time, never into the JSON document."""
+    extra: Mapping[str, str] = field(default_factory=dict)
+    """Further `--key value` options of this benchmark."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """The answer of a benchmark."""
+
+    bench: str
+    results: list[dict[str, Any]]
+    aims: list[Aim]
+    machine: dict[str, Any] = field(default_factory=lambda: machine())
+
+
+def machine() -> dict[str, Any]:
+    """What the figures were measured on, without naming the machine."""
+    return {
+        "cores": os.cpu_count(),
+        "system": platform.system(),
+        "arch": platform.machine(),
+        "python": platform.python_version(),
+    }

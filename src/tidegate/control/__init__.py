@@ -1,0 +1,1 @@
+"""What we decide: pure functions and objects of measurements, with no Spark, clock or sleep."""
