@@ -1,0 +1,48 @@
+"""The command line: exits 0, 1 (it failed) or 2 (it was asked wrongly), never with a traceback."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from tidegate import __version__
+from tidegate.commands.output import err, out
+from tidegate.errors import AskedWrongly, TidegateError
+
+app = typer.Typer(
+    name="tidegate",
+    help="Keeps a Spark streaming pipeline inside its latency target with as few cores as it can.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        out.print(f"tidegate {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="And exit.")
+    ] = False,
+) -> None:
+    """Options of every command."""
+
+
+def main() -> None:
+    """The console entry point: turns our errors into one sentence and an exit code."""
+    try:
+        app()
+    except AskedWrongly as error:
+        err.print(f"[red]tidegate:[/red] {error}", highlight=False, soft_wrap=True)
+        sys.exit(2)
+    except TidegateError as error:
+        err.print(f"[red]tidegate:[/red] {error}", highlight=False, soft_wrap=True)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        err.print("tidegate: stopped")
+        sys.exit(130)

@@ -1,0 +1,1 @@
+"""What we believe: queueing, micro-batches, capacity. NumPy and SciPy only, nothing of ours."""
