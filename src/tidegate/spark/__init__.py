@@ -1,0 +1,1 @@
+"""Body 1, which runs the pipeline: the only room that knows Spark."""
