@@ -1,0 +1,118 @@
+"""How long rows were in the pipeline, from compact summaries of when they arrived.
+
+A row's sojourn runs from its arrival to the end of its batch, and that end is known only when the
+batch is over. So the tasks count arrivals per fixed slot of time (`Stamps`, a few bytes per
+millisecond whatever the rate), and the statistics follow here once the end is known. Counts of
+several tasks and batches add up, which percentiles would not.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from tidegate.control.measurement import Latency
+
+SLOT_US = 1000
+"""Resolution of the counts: percentiles are less than this above the true ones, never below."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stamps:
+    """When some rows arrived, per slot of `SLOT_US`."""
+
+    slots: npt.NDArray[np.int64]
+    """The slots with rows in them (microseconds since the epoch // SLOT_US), growing."""
+    counts: npt.NDArray[np.int64]
+    """Rows that arrived in each."""
+    beyond_us: int
+    """Sum over the rows of the microseconds from their slot's beginning: keeps the mean exact."""
+
+    @classmethod
+    def of(cls, arrival_us: npt.NDArray[np.int64]) -> Self:
+        """The summary of rows by the microseconds (since the epoch) of their arrival."""
+        slots, beyond = np.divmod(arrival_us, SLOT_US)
+        if len(slots) == 0:
+            return cls(slots, slots, 0)
+        first = int(slots.min())
+        width = int(slots.max()) - first + 1
+        if width <= 4 * len(slots) + 1024:
+            counts = np.bincount(slots - first, minlength=width)
+            filled = np.flatnonzero(counts)
+            return cls(filled + first, counts[filled], int(beyond.sum()))
+        filled, counts = np.unique(slots, return_counts=True)
+        return cls(filled, counts, int(beyond.sum()))
+
+    @property
+    def rows(self) -> int:
+        """How many rows are summarised."""
+        return int(self.counts.sum())
+
+
+def merged(parts: Sequence[Stamps]) -> Stamps:
+    """The summary of all the parts' rows."""
+    if len(parts) == 1:
+        return parts[0]
+    slots, places = np.unique(
+        np.concatenate([part.slots for part in parts] or [np.empty(0, np.int64)]),
+        return_inverse=True,
+    )
+    counts = np.zeros(len(slots), dtype=np.int64)
+    if parts:
+        np.add.at(counts, places, np.concatenate([part.counts for part in parts]))
+    return Stamps(slots, counts, sum(part.beyond_us for part in parts))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BatchStamps:
+    """The rows of a batch that is over."""
+
+    stamps: Stamps
+    end_us: int
+    """When the batch ended, since the epoch."""
+
+
+def sojourn(batches: Sequence[BatchStamps]) -> Latency | None:
+    """Mean and percentiles over all rows of the batches; `None` when there is no row.
+
+    A percentile is the nearest rank: the smallest sojourn that this share of the rows do not
+    exceed.
+    """
+    rows = sum(batch.stamps.rows for batch in batches)
+    if rows == 0:
+        return None
+    waits_us = np.concatenate([batch.end_us - batch.stamps.slots * SLOT_US for batch in batches])
+    counts = np.concatenate([batch.stamps.counts for batch in batches])
+    beyond_us = sum(batch.stamps.beyond_us for batch in batches)
+    mean_us = (int((waits_us * counts).sum()) - beyond_us) / rows
+    order = np.argsort(waits_us)
+    reached = np.cumsum(counts[order])
+    ranks = [-(-percent * rows // 100) for percent in (50, 95, 99)]
+    p50_us, p95_us, p99_us = waits_us[order][np.searchsorted(reached, ranks)]
+    return Latency(
+        mean_s=mean_us / 1e6,
+        p50_s=float(p50_us) / 1e6,
+        p95_s=float(p95_us) / 1e6,
+        p99_s=float(p99_us) / 1e6,
+    )
+
+
+class SojournWindow:
+    """The sojourn of the rows completed during the last `window_s` seconds."""
+
+    def __init__(self, window_s: float) -> None:
+        self._window_us = round(window_s * 1e6)
+        self._batches: deque[BatchStamps] = deque()
+
+    def add(self, batch: BatchStamps) -> None:
+        """Takes in a batch that is over; batches come in the order of their ends."""
+        self._batches.append(batch)
+
+    def latency(self, now_us: int) -> Latency | None:
+        """Over the batches that ended within the window before `now_us`; forgets older ones."""
+        while self._batches and self._batches[0].end_us <= now_us - self._window_us:
+            self._batches.popleft()
+        return sojourn(tuple(self._batches))

@@ -1,0 +1,64 @@
+"""The meter: Spark's progress and the rows' own stamps, folded into one picture per batch."""
+
+from dataclasses import dataclass
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tidegate.control.measurement import Latency
+from tidegate.control.sojourn import BatchStamps, SojournWindow, sojourn
+from tidegate.spark.progress import BatchProgress, batch_progress
+from tidegate.spark.stamps import StampCounter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeteredBatch:
+    """A batch that is over, and how long its rows were in the pipeline."""
+
+    progress: BatchProgress
+    latency: Latency | None
+    """`None` when rows carry no stamps."""
+
+
+class Meter:
+    """Reads a running query, batch after batch; pulled by whoever keeps time, with no listener.
+
+    The query keeps its last reports (`spark.sql.streaming.numRecentProgressUpdates`; our sessions
+    keep 1,000), and only those that are new are fetched from the JVM.
+    """
+
+    def __init__(
+        self, query: StreamingQuery, stamps: StampCounter | None = None, *, window_s: float = 10.0
+    ) -> None:
+        self._query = query
+        self._stamps = stamps
+        self._window = SojournWindow(window_s)
+        self._last_batch_id = -1
+
+    def read(self) -> list[MeteredBatch]:
+        """The batches that ended since the last call, oldest first."""
+        batches = []
+        for progress in self._new_progress():
+            self._last_batch_id = progress.batch_id
+            latency = None
+            if self._stamps is not None:
+                batch = BatchStamps(self._stamps.take(progress.batch_id), progress.end_us)
+                self._window.add(batch)
+                latency = sojourn([batch])
+            batches.append(MeteredBatch(progress=progress, latency=latency))
+        return batches
+
+    def latency(self, now_us: int) -> Latency | None:
+        """Sojourn over the rows of all batches that were read and ended within the window."""
+        return self._window.latency(now_us)
+
+    def _new_progress(self) -> list[BatchProgress]:
+        reports = self._query._jsq.recentProgress()
+        fresh: list[BatchProgress] = []
+        for index in range(len(reports) - 1, -1, -1):
+            report = reports[index]
+            if report.batchId() <= self._last_batch_id:
+                break
+            progress = batch_progress(report.json())
+            if progress is not None:
+                fresh.append(progress)
+        return fresh[::-1]

@@ -1,0 +1,83 @@
+"""Spark's report about a micro-batch, as a frozen record with units in its names."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchProgress:
+    """One micro-batch: how many rows, how long, and which part took how much of it."""
+
+    batch_id: int
+    rows: int
+    arrival_rate: float
+    """Rows per second since the batch before began."""
+    processed_rate: float
+    """Rows per second of this batch's duration."""
+    start_us: int
+    """When the trigger began, since the epoch."""
+    duration_s: float
+    """The whole trigger; the parts below add up to it."""
+    offsets_s: float
+    """Asking the sources how far they are."""
+    planning_s: float
+    """Making the physical plan."""
+    reading_s: float
+    """Asking the sources for the batch (their tasks run in the work)."""
+    work_s: float
+    """Running the stages and the sink."""
+    log_s: float
+    """Writing the offsets before the work, and the commit after it."""
+    other_s: float
+    """What Spark names no part for."""
+
+    @property
+    def end_us(self) -> int:
+        """When the batch was over, since the epoch."""
+        return self.start_us + round(self.duration_s * 1e6)
+
+
+def batch_progress(report: str | Mapping[str, Any]) -> BatchProgress | None:
+    """The batch that a progress report (or its JSON) is about; `None` when no batch ran.
+
+    A trigger that found nothing to do reports too, under the id of the batch to come.
+    """
+    document = json.loads(report) if isinstance(report, str) else report
+    parts_ms: Mapping[str, int] = document["durationMs"]
+    if "addBatch" not in parts_ms:
+        return None
+
+    def seconds(*names: str) -> float:
+        return sum(parts_ms.get(name, 0) for name in names) / 1000.0
+
+    offsets_s = seconds("latestOffset", "getOffset")
+    planning_s = seconds("queryPlanning")
+    reading_s = seconds("getBatch")
+    work_s = seconds("addBatch")
+    log_s = seconds("walCommit", "commitOffsets")
+    duration_s = seconds("triggerExecution")
+    known_s = offsets_s + planning_s + reading_s + work_s + log_s
+    rows = int(document["numInputRows"])
+    started = datetime.fromisoformat(document["timestamp"])
+    return BatchProgress(
+        batch_id=int(document["batchId"]),
+        rows=rows,
+        arrival_rate=_finite(document.get("inputRowsPerSecond")),
+        processed_rate=rows / duration_s if duration_s > 0 else 0.0,
+        start_us=round(started.timestamp() * 1000) * 1000,
+        duration_s=duration_s,
+        offsets_s=offsets_s,
+        planning_s=planning_s,
+        reading_s=reading_s,
+        work_s=work_s,
+        log_s=log_s,
+        other_s=max(duration_s - known_s, 0.0),
+    )
+
+
+def _finite(value: Any) -> float:
+    """Spark leaves a rate out, or says "NaN", when there is no batch before."""
+    return float(value) if isinstance(value, int | float) and value == value else 0.0
