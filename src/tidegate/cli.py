@@ -6,7 +6,9 @@ from typing import Annotated
 import typer
 
 from tidegate import __version__
-from tidegate.commands.output import err, out
+from tidegate.commands.bench import FREE_OPTIONS, bench
+from tidegate.commands.demo import demo
+from tidegate.commands.output import complain, err, out
 from tidegate.errors import AskedWrongly, TidegateError
 
 app = typer.Typer(
@@ -33,15 +35,19 @@ def _root(
     """Options of every command."""
 
 
+app.command("demo")(demo)
+app.command("bench", context_settings=FREE_OPTIONS)(bench)
+
+
 def main() -> None:
     """The console entry point: turns our errors into one sentence and an exit code."""
     try:
         app()
     except AskedWrongly as error:
-        err.print(f"[red]tidegate:[/red] {error}", highlight=False, soft_wrap=True)
+        complain(error)
         sys.exit(2)
     except TidegateError as error:
-        err.print(f"[red]tidegate:[/red] {error}", highlight=False, soft_wrap=True)
+        complain(error)
         sys.exit(1)
     except KeyboardInterrupt:
         err.print("tidegate: stopped")

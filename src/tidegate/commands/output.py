@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 out = Console()
 """For the answer."""
@@ -17,3 +18,8 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document inst
 def print_json(document: dict[str, Any]) -> None:
     """The one JSON document of a command."""
     print(json.dumps(document, indent=2, allow_nan=False))
+
+
+def complain(error: Exception) -> None:
+    """One sentence about what went wrong; as text, because `[...]` in it is not a colour."""
+    err.print(Text.assemble(("tidegate: ", "red"), str(error)), soft_wrap=True)

@@ -17,6 +17,8 @@ class MeteredBatch:
     progress: BatchProgress
     latency: Latency | None
     """`None` when rows carry no stamps."""
+    stamps: BatchStamps | None
+    """What the latency was made from, for whoever wants it over more than one batch."""
 
 
 class Meter:
@@ -39,12 +41,12 @@ class Meter:
         batches = []
         for progress in self._new_progress():
             self._last_batch_id = progress.batch_id
-            latency = None
+            stamps = latency = None
             if self._stamps is not None:
-                batch = BatchStamps(self._stamps.take(progress.batch_id), progress.end_us)
-                self._window.add(batch)
-                latency = sojourn([batch])
-            batches.append(MeteredBatch(progress=progress, latency=latency))
+                stamps = BatchStamps(self._stamps.take(progress.batch_id), progress.end_us)
+                self._window.add(stamps)
+                latency = sojourn([stamps])
+            batches.append(MeteredBatch(progress=progress, latency=latency, stamps=stamps))
         return batches
 
     def latency(self, now_us: int) -> Latency | None:

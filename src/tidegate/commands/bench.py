@@ -1,0 +1,116 @@
+"""`tidegate bench`: runs a benchmark of the checkout and prints what it measured."""
+
+import ast
+import importlib.util
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+import tidegate
+from tidegate.benching import Bench, Options
+from tidegate.commands.output import Json, err, out, print_json
+from tidegate.errors import AskedWrongly, TidegateError, nearest
+
+FREE_OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True}
+"""Lets `--key value` pairs of a benchmark through."""
+
+
+def bench(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="A benchmark, or `list`.")] = "list",
+    quick: Annotated[bool, typer.Option("--quick", help="A short form, for a first look.")] = False,
+    json: Json = False,
+) -> None:
+    """Run a benchmark; `list` names them, and further --KEY VALUE options go to the benchmark."""
+    known = _benchmarks()
+    if name == "list":
+        _print_list(known, json)
+        return
+    if name not in known:
+        raise AskedWrongly(f"there is no benchmark '{name}'{nearest(name, known)}")
+    options = Options(
+        quick=quick,
+        say=lambda line: err.print(line, highlight=False, markup=False),
+        extra=_pairs(context.args),
+    )
+    answer = _load(known[name])(options)
+    if json:
+        print_json(asdict(answer))
+    else:
+        _print_tables(answer)
+
+
+def _benchmarks() -> dict[str, Path]:
+    """The benchmarks of the checkout that this package is part of, or of the current directory."""
+    here = Path(tidegate.__file__).resolve().parents[2] / "benchmarks"
+    for directory in (here, Path.cwd() / "benchmarks"):
+        if directory.is_dir():
+            files = sorted(directory.glob("[!_]*.py"))
+            return {file.stem: file for file in files}
+    raise TidegateError(
+        "the benchmarks are part of the repository and not of the installed package; run this "
+        "from a checkout of it."
+    )
+
+
+def _load(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(f"benchmarks.{path.stem}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.run
+
+
+def _description(path: Path) -> str:
+    """The first line of the docstring, without running the file."""
+    return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").split("\n")[0]
+
+
+def _pairs(words: list[str]) -> dict[str, str]:
+    """`--key value` and `--key=value` as a mapping."""
+    pairs: dict[str, str] = {}
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        key, equals, value = word.removeprefix("--").partition("=")
+        if not word.startswith("--") or not key or (not equals and not rest):
+            raise AskedWrongly(f"'{word}' was not understood; further options are --KEY VALUE.")
+        pairs[key] = value if equals else rest.pop(0)
+    return pairs
+
+
+def _print_list(known: dict[str, Path], json: bool) -> None:
+    described = {name: _description(path) for name, path in known.items()}
+    if json:
+        rows = [{"name": name, "description": text} for name, text in described.items()]
+        print_json({"benchmarks": rows})
+        return
+    table = Table("benchmark", "what it measures", title_justify="left")
+    for name, text in described.items():
+        table.add_row(name, text)
+    out.print(table)
+
+
+def _print_tables(answer: Bench) -> None:
+    columns = list(dict.fromkeys(key for result in answer.results for key in result))
+    results = Table(*columns, title=f"{answer.bench}: results", title_justify="left")
+    for result in answer.results:
+        results.add_row(*(_cell(result.get(column)) for column in columns))
+    out.print(results)
+    aims = Table("aim", "value", "wanted", "met", title="aims", title_justify="left")
+    for aim in answer.aims:
+        met = "[green]yes[/green]" if aim.met else "[red]no[/red]"
+        aims.add_row(aim.name, _cell(aim.value), aim.aim, met)
+    out.print(aims)
+    out.print(", ".join(f"{key} {value}" for key, value in answer.machine.items()))
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool) or value is None:
+        return "" if value is None else ("yes" if value else "no")
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return f"{value:,d}" if isinstance(value, int) else str(value)
