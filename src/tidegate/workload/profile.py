@@ -47,7 +47,7 @@ class Profile:
 
     def rate(self, at_s: float) -> float:
         """Rows per second at a time since the start."""
-        at_ms = at_s * 1000.0
+        at_ms = round(at_s * 1e6) / 1000.0
         if self.period_ms is not None:
             at_ms %= self.period_ms
         step = int(np.searchsorted(self.starts_ms, at_ms, side="right")) - 1
@@ -74,7 +74,11 @@ class Profile:
 
     def count(self, at_ms: int) -> int:
         """Whole rows that have arrived by millisecond `at_ms`."""
-        return int(self.cumulative(at_ms))
+        return int(self.counts(at_ms))
+
+    def counts(self, at_ms: npt.ArrayLike) -> Ints:
+        """Whole rows at each millisecond: a millionth early, so that rounding makes none late."""
+        return np.floor(self.cumulative(at_ms) + 1e-6).astype(np.int64)
 
     def arrival_us(self, rows: Ints) -> Ints:
         """The microsecond at which each row (numbered from 0) arrives: the n-th at count n + 1."""
@@ -88,10 +92,10 @@ class Profile:
         step = np.maximum(np.searchsorted(self.base_rows, wanted, side="left") - 1, 0)
         since_us = np.ceil((wanted - self.base_rows[step]) / self.rates[step] * 1e6)
         at_us = turn_us + self.starts_ms[step] * 1000 + since_us.astype(np.int64)
-        # Rounding may have put a row on the wrong side of a millisecond: `cumulative` decides.
+        # Rounding may have put a row on the wrong side of a millisecond: `counts` decides.
         at_ms = -(-at_us // 1000)
-        at_us = np.where(np.floor(self.cumulative(at_ms - 1)) > rows, (at_ms - 1) * 1000, at_us)
-        return np.where(np.floor(self.cumulative(at_ms)) <= rows, at_ms * 1000 + 1, at_us)
+        at_us = np.where(self.counts(at_ms - 1) > rows, (at_ms - 1) * 1000, at_us)
+        return np.where(self.counts(at_ms) <= rows, at_ms * 1000 + 1, at_us)
 
     def window(self, begin_ms: int, end_ms: int) -> "Profile":
         """The part that decides about rows arriving from `begin_ms` to `end_ms`, to send around."""

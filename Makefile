@@ -1,0 +1,89 @@
+# make help  says what there is. Everything is set up on first use: Python packages come from the
+# lock files into .venv (again when a lock changes), Java is looked for and never installed unasked.
+
+SHELL := /bin/bash
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$p" && break; done)
+ENV := env -u PYTHONPATH -u PYTHONHOME
+CODE := src tests benchmarks $(wildcard examples)
+
+.PHONY: help setup demo test unit lint bench java python clean
+
+help:
+	@echo "make demo    a stream on Spark, measured, for 30 seconds (ARGS='--seconds 10' adds options)"
+	@echo "make test    all tests"
+	@echo "make unit    the tests that need no Spark"
+	@echo "make lint    ruff and mypy"
+	@echo "make bench   all benchmarks, short form (NAME=source for one, ARGS= for options)"
+	@echo "make setup   only prepare $(VENV) for development"
+	@echo "make clean   remove $(VENV) and caches"
+
+demo: $(VENV)/.runtime java
+	@$(ENV) $(BIN)/tidegate demo $(ARGS)
+
+test: $(VENV)/.dev java
+	@$(ENV) $(BIN)/python -m pytest $(ARGS)
+
+unit: $(VENV)/.dev
+	@$(ENV) $(BIN)/python -m pytest tests/unit $(ARGS)
+
+lint: $(VENV)/.dev
+	@$(BIN)/ruff check $(CODE)
+	@$(BIN)/ruff format --check $(CODE)
+	@$(BIN)/mypy
+
+NAME ?= $(basename $(notdir $(wildcard benchmarks/*.py)))
+bench: $(VENV)/.dev java
+	@set -e; for name in $(NAME); do $(ENV) $(BIN)/tidegate bench $$name $(or $(ARGS),--quick); done
+
+setup: $(VENV)/.dev java
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(VENV)/.base: | python
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { \
+		echo "creating $(VENV) with $$($(PYTHON) --version)"; \
+		$(ENV) $(PYTHON) -m venv --clear $(VENV); } || { \
+		echo "Python's venv module does not work here; on Debian as root:" \
+		"apt-get install -y python3-venv"; exit 1; }
+	@touch $@
+
+# The development lock has all that the runtime lock has, so where the one is in, so is the other.
+$(VENV)/.runtime: requirements.lock | $(VENV)/.base
+	@[ $(VENV)/.dev -nt requirements.lock ] || { $(call install,requirements.lock); }
+	@touch $@
+
+$(VENV)/.dev: requirements-dev.lock | $(VENV)/.base
+	@$(call install,requirements-dev.lock)
+	@touch $@
+
+# Our own package is put on the path and gets its command: no build tool is needed for that.
+define install
+	echo "installing the packages of $(1) (a few minutes the first time)"; \
+	$(ENV) $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--require-hashes -r $(1) && \
+	echo "$(CURDIR)/src" > "$$($(BIN)/python -c \
+		'import sysconfig; print(sysconfig.get_path("purelib"))')/tidegate.pth" && \
+	printf '#!/bin/sh\nexec "%s" -m tidegate "$$@"\n' "$(CURDIR)/$(BIN)/python" > $(BIN)/tidegate && \
+	chmod +x $(BIN)/tidegate
+endef
+
+java:
+	@out=$$("$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version 2>&1) || out=; \
+	version=$$(sed -nE '1,3s/.*version "(1\.)?([0-9]+).*/\2/p' <<< "$$out" | head -1); \
+	if [ "$${version:-0}" -lt 17 ]; then \
+		echo "Spark needs Java 17 or newer; found: $${version:-none}. To install it:"; \
+		echo "  Debian, Ubuntu (as root):  apt-get install -y openjdk-17-jre-headless"; \
+		echo "  Fedora:                    dnf install java-17-openjdk-headless"; \
+		echo "  macOS:                     brew install openjdk@17"; \
+		echo "or set JAVA_HOME to one that is there."; exit 1; fi
+
+python:
+	@if [ -z "$(PYTHON)" ]; then \
+		echo "Tidegate needs Python 3.11 or newer. To install it:"; \
+		echo "  Debian, Ubuntu (as root):  apt-get install -y python3 python3-venv"; \
+		echo "  macOS:                     brew install python@3.12"; \
+		echo "or name one: make PYTHON=/path/to/python3.12 ..."; exit 1; fi

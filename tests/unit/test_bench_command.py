@@ -1,0 +1,61 @@
+"""`tidegate bench` with a benchmark of its own: the answer as a table and as JSON."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tidegate.cli import app
+from tidegate.commands import bench
+from tidegate.errors import TidegateError
+
+BENCHMARK = '''"""Counts to three."""
+from tidegate.benching import Bench, at_least, at_most
+
+def run(options):
+    options.say("counting")
+    results = [{"n": n, "quick": options.quick} for n in range(3)]
+    aims = [at_least("three", 3.0, 3), at_most("word " + options.extra["word"], 5.0, 2, "s")]
+    return Bench("count", results, aims)
+'''
+
+
+@pytest.fixture(autouse=True)
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "count.py").write_text(BENCHMARK)
+    package = tmp_path / "src" / "tidegate" / "__init__.py"
+    monkeypatch.setattr(bench.tidegate, "__file__", str(package))
+    return tmp_path
+
+
+def test_json_is_one_document() -> None:
+    run = CliRunner().invoke(app, ["bench", "count", "--json", "--quick", "--word", "x"])
+    assert run.exit_code == 0
+    answer = json.loads(run.stdout)
+    assert answer["bench"] == "count" and answer["machine"]["cores"] >= 1
+    assert [result["n"] for result in answer["results"]] == [0, 1, 2]
+    assert answer["results"][0]["quick"] is True
+    assert [aim["met"] for aim in answer["aims"]] == [True, False]
+    assert answer["aims"][1] == {"name": "word x", "value": 5.0, "aim": "<= 2 s", "met": False}
+
+
+def test_tables_for_people() -> None:
+    run = CliRunner().invoke(app, ["bench", "count", "--word=x"])
+    assert run.exit_code == 0
+    assert "yes" in run.stdout and "no" in run.stdout and "<= 2 s" in run.stdout
+
+
+def test_list_reads_the_description_without_running() -> None:
+    run = CliRunner().invoke(app, ["bench", "list"])
+    assert run.exit_code == 0 and "Counts to three." in run.stdout
+
+
+def test_outside_a_checkout(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (checkout / "benchmarks" / "count.py").unlink()
+    (checkout / "benchmarks").rmdir()
+    monkeypatch.chdir(checkout)
+    run = CliRunner().invoke(app, ["bench", "list"])
+    assert isinstance(run.exception, TidegateError)
+    assert "from a checkout" in str(run.exception)

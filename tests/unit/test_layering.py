@@ -1,0 +1,156 @@
+"""Imports go downward only, and the rooms that decide are pure. Read from the source, not run."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[2] / "src" / "tidegate"
+
+BELOW = {
+    "errors": set(),
+    "units": {"errors"},
+    "benching": {"errors"},
+    "models": {"errors", "units"},
+    "forecast": {"errors", "units"},
+    "workload": {"errors", "units"},
+    "pipeline": {"errors", "units"},
+    "control": {"errors", "units", "models", "forecast"},
+    "sim": {"errors", "units", "models", "forecast", "workload", "pipeline", "control"},
+    "spark": {"errors", "units", "models", "forecast", "workload", "pipeline", "control"},
+    "view": {"errors", "units", "control"},
+}
+"""What each room may import besides itself. `apps` may import all of these, `commands` also `apps`,
+and `cli` everything."""
+BELOW["apps"] = set(BELOW)
+BELOW["commands"] = set(BELOW)
+BELOW["cli"] = set(BELOW)
+BELOW["__main__"] = {"cli"}
+
+PURE = {"models", "forecast", "workload", "control"}
+IMPURE_MODULES = {"pyspark", "py4j", "time", "random", "threading", "subprocess", "socket"}
+IMPURE_CALLS = {
+    "datetime.now",
+    "datetime.utcnow",
+    "datetime.today",
+    "date.today",
+    "np.random.rand",
+    "np.random.randn",
+    "np.random.random",
+    "np.random.seed",
+    "np.random.normal",
+    "np.random.uniform",
+    "np.random.poisson",
+    "np.random.exponential",
+    "np.random.choice",
+}
+
+
+def faults(root: Path) -> list[str]:
+    """Every import and call below `root` that breaks a rule, with its place."""
+    found = []
+    for path in sorted(root.rglob("*.py")):
+        relative = path.relative_to(root)
+        room = relative.parts[0].removesuffix(".py")
+        if room == "__init__":
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            place = f"{relative}:{getattr(node, 'lineno', 0)}"
+            for module in imported(node, relative):
+                found += [f"{place} {fault}" for fault in import_faults(room, module)]
+            if room in PURE and isinstance(node, ast.Call):
+                name = ".".join(dotted(node.func)[-3:])
+                if any(name == call or name.endswith(f".{call}") for call in IMPURE_CALLS):
+                    found.append(f"{place} calls {name}")
+    return found
+
+
+def imported(node: ast.AST, relative: Path) -> list[str]:
+    """The modules that an import statement names, relative ones made absolute."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if not isinstance(node, ast.ImportFrom):
+        return []
+    module = node.module or ""
+    if node.level:
+        package = ("tidegate", *relative.parts[: len(relative.parts) - node.level])
+        module = ".".join((*package, *([module] if module else [])))
+    if module == "tidegate":
+        return [f"tidegate.{alias.name}" for alias in node.names]
+    return [module]
+
+
+def import_faults(room: str, module: str) -> list[str]:
+    parts = module.split(".")
+    if parts[0] != "tidegate":
+        impure = room in PURE and parts[0] in IMPURE_MODULES
+        return [f"imports {module}, but {room} is pure"] if impure else []
+    if len(parts) == 1 or parts[1].startswith("__"):
+        return []
+    if room not in BELOW:
+        return [f"is in '{room}', which has no place in the order yet"]
+    if parts[1] == room or parts[1] in BELOW[room]:
+        return []
+    return [f"imports {module}, which is not below {room}"]
+
+
+def dotted(node: ast.expr) -> list[str]:
+    if isinstance(node, ast.Attribute):
+        return [*dotted(node.value), node.attr]
+    return [node.id] if isinstance(node, ast.Name) else []
+
+
+def test_the_tree_keeps_the_rules() -> None:
+    assert faults(SOURCE) == []
+
+
+def test_every_room_is_read() -> None:
+    rooms = {path.relative_to(SOURCE).parts[0] for path in SOURCE.rglob("*.py")}
+    assert {"models", "control", "spark", "workload", "cli.py"} <= rooms
+
+
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [
+        ("models/a.py", "from tidegate.control.decision import Decision"),
+        ("models/a.py", "from ..control.decision import Decision"),
+        ("models/a.py", "from tidegate import spark"),
+        ("control/a.py", "import tidegate.spark.session"),
+        ("control/a.py", "def f():\n    from tidegate.sim import network"),
+        ("spark/a.py", "from tidegate.commands.output import out"),
+        ("spark/a.py", "from tidegate.sim.network import run"),
+        ("view/a.py", "from tidegate.spark.meter import Meter"),
+        ("errors.py", "from tidegate.models import network"),
+        ("attic/a.py", "from tidegate.errors import TidegateError"),
+        ("control/a.py", "import time"),
+        ("forecast/a.py", "from time import sleep"),
+        ("models/a.py", "def f():\n    from pyspark.sql import SparkSession"),
+        ("control/a.py", "import random"),
+        ("control/a.py", "import datetime\nx = datetime.datetime.now()"),
+        ("models/a.py", "import numpy as np\nx = np.random.rand(3)"),
+    ],
+)
+def test_a_wrong_import_is_found(tmp_path: Path, file: str, line: str) -> None:
+    path = tmp_path / file
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(line + "\n")
+    assert len(faults(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [
+        ("models/a.py", "from tidegate.errors import AskedWrongly"),
+        ("models/a.py", "from tidegate.models.b import c"),
+        ("models/a.py", "import numpy as np\nx = np.random.default_rng(1)"),
+        ("control/a.py", "from tidegate.models.network import Network"),
+        ("spark/a.py", "import time\nfrom tidegate.control.measurement import Measurement"),
+        ("cli.py", "from tidegate import __version__\nfrom tidegate.commands import demo"),
+    ],
+)
+def test_a_right_import_is_let_through(tmp_path: Path, file: str, line: str) -> None:
+    path = tmp_path / file
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(line + "\n")
+    assert faults(tmp_path) == []

@@ -1,0 +1,58 @@
+"""Spark's progress report as our record."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tidegate.spark.progress import batch_progress
+
+
+def report(**changes: Any) -> dict[str, Any]:
+    return {
+        "batchId": 7,
+        "timestamp": "2026-03-01T12:00:00.250Z",
+        "numInputRows": 300,
+        "inputRowsPerSecond": 1000.0,
+        "processedRowsPerSecond": 600.0,
+        "durationMs": {
+            "addBatch": 300,
+            "commitOffsets": 60,
+            "getBatch": 5,
+            "latestOffset": 15,
+            "queryPlanning": 20,
+            "triggerExecution": 500,
+            "walCommit": 40,
+        },
+    } | changes
+
+
+def test_the_parts_add_up_to_the_whole() -> None:
+    batch = batch_progress(json.dumps(report()))
+    assert batch is not None
+    assert (batch.batch_id, batch.rows, batch.arrival_rate) == (7, 300, 1000.0)
+    assert batch.processed_rate == pytest.approx(600.0)
+    assert batch.work_s == 0.3 and batch.log_s == 0.1
+    parts_s = (
+        batch.offsets_s + batch.planning_s + batch.reading_s + batch.work_s + batch.log_s
+    ) + batch.other_s
+    assert parts_s == pytest.approx(batch.duration_s)
+    assert batch.other_s == pytest.approx(0.06)
+
+
+def test_the_end_is_the_start_and_the_duration() -> None:
+    batch = batch_progress(report())
+    assert batch is not None
+    assert batch.start_us == 1_772_366_400_250_000
+    assert batch.end_us == batch.start_us + 500_000
+
+
+def test_a_trigger_without_a_batch_is_none() -> None:
+    idle = report(numInputRows=0, durationMs={"latestOffset": 1, "triggerExecution": 2})
+    assert batch_progress(idle) is None
+
+
+@pytest.mark.parametrize("rate", ["NaN", None, float("nan")])
+def test_a_missing_rate_is_zero(rate: Any) -> None:
+    batch = batch_progress(report(inputRowsPerSecond=rate))
+    assert batch is not None and batch.arrival_rate == 0.0

@@ -1,0 +1,126 @@
+"""What is decided about a session before Spark starts."""
+
+import os
+import socket
+import stat
+from pathlib import Path
+
+import pytest
+
+from tidegate.errors import AskedWrongly, TidegateError
+from tidegate.spark.java import require_java
+from tidegate.spark.master import parse_master, require_answer
+from tidegate.spark.session import session, settings
+
+
+@pytest.mark.parametrize(
+    ("text", "cores", "here"),
+    [
+        ("local", 1, True),
+        ("local[4]", 4, True),
+        ("local[*]", os.cpu_count(), True),
+        ("local[4,2]", 4, True),
+        ("local-cluster[3,2,1024]", 6, True),
+        ("spark://127.0.0.1:7077", None, True),
+        ("spark://one:7077,two:7077", None, False),
+        ("spark://localhost:7077,two:7077", None, False),
+        ("yarn", None, False),
+        ("k8s://https://host:6443", None, False),
+    ],
+)
+def test_masters(text: str, cores: int | None, here: bool) -> None:
+    master = parse_master(text)
+    assert (master.cores, master.on_this_machine) == (cores, here)
+    assert master.in_one_process == (text.startswith("local") and "cluster" not in text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "locl",
+        "local[0]",
+        "local[-1]",
+        "local[]",
+        "local[2] ",
+        "local-cluster[2,1]",
+        "local-cluster[0,1,1]",
+        "spark://",
+        "spark://host",
+        "mesos://host:5050",
+        "yarn-client",
+    ],
+)
+def test_an_unknown_master_is_one_sentence_with_examples(text: str) -> None:
+    with pytest.raises(AskedWrongly, match=r"local\[4\]") as caught:
+        session(text)
+    assert "\n" not in str(caught.value)
+
+
+def test_loopback_and_directories_when_local(tmp_path: Path) -> None:
+    conf = settings(parse_master("local[3]"), tmp_path)
+    assert conf["spark.driver.host"] == conf["spark.driver.bindAddress"] == "127.0.0.1"
+    assert conf["spark.local.dir"].startswith(str(tmp_path))
+    assert conf["spark.sql.warehouse.dir"].startswith(str(tmp_path))
+    assert conf["spark.sql.shuffle.partitions"] == "3"
+    assert conf["spark.scheduler.mode"] == "FAIR"
+    root = Path(conf["spark.executorEnv.PYTHONPATH"])
+    assert (root / "tidegate" / "__init__.py").is_file()
+
+
+def test_a_real_cluster_keeps_its_own_network(tmp_path: Path) -> None:
+    conf = settings(parse_master("yarn"), tmp_path)
+    assert "spark.driver.host" not in conf and "spark.local.dir" not in conf
+    assert conf["spark.scheduler.mode"] == "FAIR"
+
+
+def fake_java(directory: Path, version: str) -> None:
+    java = directory / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2021-01-01' >&2\n")
+    java.chmod(java.stat().st_mode | stat.S_IXUSR)
+
+
+@pytest.mark.parametrize(("version", "major"), [("17.0.15", 17), ("21", 21), ("25-ea", 25)])
+def test_java_new_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, major: int
+) -> None:
+    fake_java(tmp_path, version)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert require_java() == major
+
+
+@pytest.mark.parametrize(("version", "major"), [("1.8.0_312", 8), ("11.0.2", 11)])
+def test_java_too_old(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, major: int
+) -> None:
+    fake_java(tmp_path, version)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(TidegateError, match=f"is Java {major}; install Java 17") as caught:
+        require_java()
+    assert "apt-get install -y openjdk-17-jre-headless" in str(caught.value)
+
+
+def test_java_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(TidegateError, match="none was found; install Java 17"):
+        require_java()
+    monkeypatch.delenv("JAVA_HOME")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(TidegateError, match="none was found; install Java 17"):
+        require_java()
+
+
+def test_java_that_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_java(tmp_path, "none")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(TidegateError, match="gave no version"):
+        require_java()
+
+
+def test_a_standalone_master_that_does_not_answer() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        require_answer(parse_master(f"spark://127.0.0.1:{port}"))
+    with pytest.raises(TidegateError, match="no Spark master answers"):
+        require_answer(parse_master(f"spark://127.0.0.1:{port}"))
