@@ -89,16 +89,17 @@ def draw(streams: Words, i: int, kind: int, shape: float) -> float:
 
 
 @njit(cache=True)
-def after(now: float, tuples: float, rates: Floats, step_s: float) -> float:
+def after(now: float, tuples: float, rates: Floats, step_s: float, start_s: float) -> float:
     """When `tuples` more external tuples are due: the inverse of the integral of the rate.
 
     A renewal process in this operational time is exact for Poisson arrivals, and keeps the scv of
-    any other kind while the rate changes, which thinning would not.
+    any other kind while the rate changes, which thinning would not. The first rate holds until
+    its step ends, `step_s` after `start_s`, and the last one for ever.
     """
     last = rates.shape[0] - 1
-    step = 0 if last == 0 else min(int(now / step_s), last)
+    step = 0 if last == 0 else max(0, min(int((now - start_s) / step_s), last))
     while step < last:
-        until = (step + 1) * step_s
+        until = start_s + (step + 1) * step_s
         room = (until - now) * rates[step]
         if tuples < room:
             return float(now + tuples / rates[step])
@@ -294,7 +295,7 @@ def run(
                 root_done[root] = np.inf
             roots += bulk
             gap = bulk * draw(streams, outside, kinds[outside], shapes[outside])
-            next_arrival = after(now, gap, rates, step_s)
+            next_arrival = after(now, gap, rates, step_s, window_start)
             if next_arrival >= window_end:
                 next_arrival = np.inf  # from here on the network only drains
         else:

@@ -19,6 +19,7 @@ import numpy as np
 
 from tidegate.errors import AskedWrongly, TidegateError, nearest
 from tidegate.models.network import SOURCE, Network
+from tidegate.models.queueing import Queues
 from tidegate.models.traffic import arrival_rates
 from tidegate.sim import engine
 from tidegate.sim.distributions import Distribution, distribution
@@ -44,7 +45,7 @@ class Arrivals:
     bulk: int = 1
     """External tuples that arrive together; the rate of tuples stays the network's."""
     rates: tuple[float, ...] = ()
-    """Tuples per second in each step, in place of the network's rate; the last one holds on."""
+    """Tuples per second in each step after the warm-up, in place of the network's; the last holds on."""
     step_s: float = 1.0
     """Length of a step of `rates`."""
 
@@ -112,11 +113,11 @@ def allocation_vector(network: Network, allocation: Mapping[str, int]) -> tuple[
 
 def unstable_stations(network: Network, allocation: Sequence[int]) -> dict[str, int]:
     """Operators that cannot keep up with the network's rate, with the fewest cores that could."""
-    rates = arrival_rates(network)
+    needed = Queues.of_network(network).stable_from
     return {
-        operator.name: math.floor(rate / operator.service_rate) + 1
-        for operator, rate, cores in zip(network.operators, rates, allocation, strict=True)
-        if rate >= cores * operator.service_rate
+        name: int(fewest)
+        for name, fewest, cores in zip(network.names, needed, allocation, strict=True)
+        if cores < fewest
     }
 
 
@@ -145,6 +146,8 @@ def simulate(
         arrivals = Arrivals(gaps=source_gaps(network))
     if warm_up_s is None:
         warm_up_s = 0.0 if arrivals.rates else WARM_UP_SHARE * seconds
+    if seed < 0:
+        raise AskedWrongly(f"a seed is a whole number from 0 upwards, not {seed}")
     _check(network, seconds, warm_up_s, arrivals)
     run = _Run(
         network,
@@ -174,7 +177,7 @@ def _check(network: Network, seconds: float, warm_up_s: float, arrivals: Arrival
         if not (math.isfinite(rate) and rate >= 0.0):
             raise AskedWrongly(f"a rate of arrivals must be a number from 0 upwards, not {rate:g}")
     arrival_rates(network)  # refuses unknown operators and loops that multiply their own tuples
-    expected = _expected_tuples(network.rate, arrivals, warm_up_s + seconds)
+    expected = _expected_tuples(network.rate, arrivals, warm_up_s, warm_up_s + seconds)
     if expected > MOST_EXTERNAL_TUPLES:
         raise AskedWrongly(
             f"about {expected:.3g} external tuples would be simulated, more than the"
@@ -182,13 +185,13 @@ def _check(network: Network, seconds: float, warm_up_s: float, arrivals: Arrival
         )
 
 
-def _expected_tuples(rate: float, arrivals: Arrivals, end_s: float) -> float:
+def _expected_tuples(rate: float, arrivals: Arrivals, warm_up_s: float, end_s: float) -> float:
     if not arrivals.rates:
         return rate * end_s
-    starts = np.arange(len(arrivals.rates)) * arrivals.step_s
+    starts = warm_up_s + np.arange(len(arrivals.rates)) * arrivals.step_s
     ends = np.append(starts[1:], max(end_s, float(starts[-1])))
     lengths = np.clip(np.minimum(ends, end_s) - starts, 0.0, None)
-    return float(lengths @ np.asarray(arrivals.rates))
+    return float(lengths @ np.asarray(arrivals.rates)) + warm_up_s * arrivals.rates[0]
 
 
 class _Run:
@@ -228,7 +231,7 @@ class _Run:
         words = np.random.SeedSequence(seed).generate_state(8 * (count + 1), np.uint64)
         self.streams = words.astype(np.uint64).reshape(2 * (count + 1), 4)
         self.margin = self._most_emitted()
-        expected = _expected_tuples(network.rate, arrivals, end_s)
+        expected = _expected_tuples(network.rate, arrivals, warm_up_s, end_s)
         self.roots = Roots.of(int(expected + 6.0 * math.sqrt(expected)) + 64 + self.bulk)
         self.waiting = Waiting.of(max(4096, 2 * self.margin))
         self.cores = Cores.of(allocation)
@@ -239,7 +242,7 @@ class _Run:
         self.sums[:, engine.LAST_ARRIVAL] = -1.0
         self.state = np.zeros(4, dtype=np.int64)
         first = self.bulk * engine.draw(self.streams, count, self.kinds[-1], self.shapes[-1])
-        start = engine.after(0.0, first, self.rates, self.step_s)
+        start = engine.after(0.0, first, self.rates, self.step_s, warm_up_s)
         self.clock = np.array([0.0, start if start < end_s else math.inf])
 
     def _most_emitted(self) -> int:
