@@ -33,6 +33,8 @@ MOST_WAITING = 20_000_000
 """Tuples that may wait in all queues together before a run is given up as unstable."""
 EVENTS_PER_CALL = 1 << 20
 """About a quarter of a second: how often progress is told and Ctrl-C is heard."""
+WAITING_AT_FIRST = 4096
+"""Places for waiting tuples to begin with; they double when they run out."""
 WARM_UP_SHARE = 0.1
 
 
@@ -45,7 +47,7 @@ class Arrivals:
     bulk: int = 1
     """External tuples that arrive together; the rate of tuples stays the network's."""
     rates: tuple[float, ...] = ()
-    """Tuples per second in each step after the warm-up, in place of the network's; the last holds on."""
+    """Tuples per second in each step after the warm-up, if they change; the last one holds on."""
     step_s: float = 1.0
     """Length of a step of `rates`."""
 
@@ -233,7 +235,7 @@ class _Run:
         self.margin = self._most_emitted()
         expected = _expected_tuples(network.rate, arrivals, warm_up_s, end_s)
         self.roots = Roots.of(int(expected + 6.0 * math.sqrt(expected)) + 64 + self.bulk)
-        self.waiting = Waiting.of(max(4096, 2 * self.margin))
+        self.waiting = Waiting.of(min(WAITING_AT_FIRST, most_waiting) + self.margin)
         self.cores = Cores.of(allocation)
         self.head = np.full(count, -1, dtype=np.int64)
         self.tail = np.full(count, -1, dtype=np.int64)
@@ -260,14 +262,15 @@ class _Run:
         """Call the engine until nothing is left, giving it room when it asks."""
         while True:
             outcome = self._call()
-            if outcome == engine.DONE:
-                return
             if outcome == engine.MORE_WAITING:
                 self._grow_waiting()
             elif outcome == engine.MORE_ROOTS:
                 self.roots.grow(2 * self.roots.left.size)
             elif progress is not None:
-                progress(min(1.0, float(self.clock[engine.NOW]) / self.end_s))
+                done = outcome == engine.DONE
+                progress(1.0 if done else min(1.0, float(self.clock[engine.NOW]) / self.end_s))
+            if outcome == engine.DONE:
+                return
 
     def _call(self) -> int:
         cores, waiting, roots = self.cores, self.waiting, self.roots
