@@ -45,9 +45,16 @@ def parse_duration(text: str) -> float:
     return seconds
 
 
-def format_duration(seconds: float) -> str:
-    """A duration with four significant digits, in the unit a person would choose."""
-    for unit, scale in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= scale:
-            return f"{seconds / scale:.4g} {unit}"
-    return f"{seconds / 1e-6:.4g} us"
+def format_duration(seconds: float, *, round_up: bool = False) -> str:
+    """A duration with four significant digits, in the unit a person would choose.
+
+    `round_up` is for a bound that must still hold when the person types what was printed.
+    """
+    unit, scale = next(
+        (pair for pair in (("s", 1.0), ("ms", 1e-3)) if seconds >= pair[1]), ("us", 1e-6)
+    )
+    value = seconds / scale
+    if round_up and value > 0.0:
+        step = 10.0 ** (math.floor(math.log10(value)) - 3)
+        value = math.ceil(value / step) * step
+    return f"{value:.4g} {unit}"

@@ -22,7 +22,7 @@ _UNKNOWN = 1e-9
 """Share of a direction's length below which the batches seen say nothing about it."""
 
 
-class NotLearnedYet(TidegateError):
+class NotLearnedYet(TidegateError):  # noqa: N818 -- reads as what it says
     """The batches seen so far cannot answer; the message says what they lack."""
 
 
@@ -53,7 +53,7 @@ class BatchLearner:
     """Online least squares over (rows, tasks, imbalance, duration)."""
 
     def __init__(self, *, remember: float = 1.0) -> None:
-        """`remember` is what a batch keeps of its weight as the next one comes: 1 forgets nothing."""
+        """`remember` is what a batch keeps of its weight as the next one comes; 1 keeps all."""
         if not 0.0 < remember <= 1.0:
             raise AskedWrongly(f"remember must be above 0 and at most 1, but is {remember}")
         self._remember = remember

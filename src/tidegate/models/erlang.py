@@ -21,14 +21,14 @@ _RECURRENCE_UP_TO = 64
 _EPSILON = 2.0**-53
 
 
-@nb.njit(cache=True)  # type: ignore[untyped-decorator]
+@nb.njit(cache=True)
 def next_loss(loss: float, cores: float, load: float) -> float:
     """B(k) from B(k - 1), where `cores` is k: one step of Erlang's recurrence."""
     carried = load * loss
     return carried / (cores + carried)
 
 
-@nb.njit(cache=True)  # type: ignore[untyped-decorator]
+@nb.njit(cache=True)
 def deviance(cores: float, load: float) -> float:
     """k log(k / a) + a - k for k >= a, without cancellation when the two are close."""
     excess = cores - load
@@ -48,7 +48,7 @@ def deviance(cores: float, load: float) -> float:
         total = grown
 
 
-@nb.njit(cache=True)  # type: ignore[untyped-decorator]
+@nb.njit(cache=True)
 def erlang_loss(cores: float, load: float) -> float:
     """Erlang's B for k cores, a whole number above the load a."""
     if load <= 0.0:
@@ -75,14 +75,14 @@ def erlang_loss(cores: float, load: float) -> float:
     return exactly / (1.0 - exactly * beyond)
 
 
-@nb.njit(cache=True)  # type: ignore[untyped-decorator]
+@nb.njit(cache=True)
 def delay_from_loss(cores: float, load: float, loss: float) -> float:
     """Mean wait in an M/M/k queue, in mean service times (DRS eq. 2 times mu)."""
     spare = cores - load
     return cores * loss / (spare * (spare + load * loss))
 
 
-@nb.njit(cache=True)  # type: ignore[untyped-decorator]
+@nb.njit(cache=True)
 def gain_from_loss(cores: float, load: float, loss: float) -> float:
     """What one more core takes off that mean wait, again without cancellation.
 
@@ -97,7 +97,7 @@ def gain_from_loss(cores: float, load: float, loss: float) -> float:
     return loss * above / (spare * more * (spare + load * loss) * (more + load * loss))
 
 
-@nb.njit(cache=True)  # type: ignore[untyped-decorator]
+@nb.njit(cache=True)
 def _delays(cores: Any, load: Any, delay: Any) -> None:
     for index in range(len(cores)):
         if cores[index] > load[index]:

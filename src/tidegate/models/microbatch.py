@@ -98,7 +98,7 @@ class MicroBatchStation:
         return self.cost.overhead_s(tasks) + self.interval_s * self.load / tasks
 
     def latency(self, tasks: int) -> float:
-        """E[T](k): 1.5 D, or P/2 + D(lambda P) where a fixed interval leaves the batch time to rest.
+        """E[T](k): 1.5 D, or P/2 + D(lambda P) where a batch ends before its fixed interval does.
 
         The larger of the two is always the one in force: they meet where the batch just fills the
         interval, so E[T] is convex in k, being the maximum of two convex functions.

@@ -6,7 +6,6 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.errors import AskedWrongly
 from tidegate.models.erlang import mean_delay
 from tidegate.models.network import Network
 from tidegate.models.traffic import visit_ratios
@@ -42,22 +41,16 @@ class Queues:
         external_rate: float | None = None,
     ) -> "Queues":
         """Stations with these rates; the external rate is the first one's unless told."""
-        arriving = np.array(arrival_rate, np.float64, ndmin=1)
-        outside = float(arriving[0]) if external_rate is None else external_rate
+        arriving = np.asarray(arrival_rate, np.float64)
         serving = np.asarray(service_rate, np.float64)
-        if not outside > 0.0 or not serving.min() > 0.0 or not arriving.min() >= 0.0:
-            raise AskedWrongly(
-                "a rate of arrivals is negative, or a service or external rate is not above zero;"
-                " correct the measured rates"
-            )
-        shape = arriving.shape
         varying = np.asarray(variability, np.float64)
-        return cls(
-            arriving,
-            serving if serving.shape == shape else np.full(shape, serving),
-            varying if varying.shape == shape else np.full(shape, varying),
-            arriving / outside,
-        )
+        shape = arriving.shape
+        if serving.shape != shape:
+            serving = np.full(shape, serving)
+        if varying.shape != shape:
+            varying = np.full(shape, varying)
+        visits = arriving / (arriving[0] if external_rate is None else external_rate)
+        return cls(arriving, serving, varying, visits)
 
     @classmethod
     def of_network(cls, network: Network, model: Model = "mmk") -> "Queues":
@@ -86,7 +79,7 @@ class Queues:
 
     def utilisation(self, cores: npt.ArrayLike) -> Vector:
         """rho: the share of time that a core is busy."""
-        return self.load / np.asarray(cores)
+        return self.load / np.asarray(cores, np.float64)
 
     def latency(self, cores: npt.ArrayLike) -> Vector:
         """E[T_i](k_i) in seconds (eq. 1 and 5); `cores` may have further leading dimensions."""
