@@ -7,6 +7,7 @@ import typer
 
 from tidegate import __version__
 from tidegate.commands.output import err, out
+from tidegate.commands.plan import plan
 from tidegate.commands.simulate import simulate
 from tidegate.errors import AskedWrongly, TidegateError
 
@@ -34,6 +35,7 @@ def _root(
     """Options of every command."""
 
 
+app.command("plan")(plan)
 app.command("simulate")(simulate)
 
 
