@@ -160,10 +160,8 @@ def _allocate(
 
 @functools.lru_cache(maxsize=64)
 def _default_bound(count: int, value: int) -> Counts:
-    """The bound of stations that have none; shared, so it cannot be written to."""
-    bound = np.full(count, value)
-    bound.setflags(write=False)
-    return bound
+    """The bound of stations that have none; shared, and only read."""
+    return np.full(count, value)
 
 
 def _bound(given: Sequence[int] | Counts | None, count: int, default: int) -> Counts:
@@ -176,7 +174,6 @@ def _bound(given: Sequence[int] | Counts | None, count: int, default: int) -> Co
         raise AskedWrongly(
             f"{bound.size} bounds were given for {count} stations; give one for each"
         )
-    bound.setflags(write=False)
     return np.minimum(bound, _UNBOUNDED)
 
 

@@ -1,5 +1,6 @@
 """Queueing stations: M/M/k (DRS eq. 1-3), GI/G/k (eq. 5), and networks of them (eq. 4)."""
 
+import functools
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,6 +14,12 @@ from tidegate.models.traffic import visit_ratios
 Vector = npt.NDArray[np.float64]
 Model = Literal["mmk", "gigk"]
 MODELS: tuple[Model, ...] = ("mmk", "gigk")
+
+
+@functools.lru_cache(maxsize=64)
+def _ones(count: int) -> Vector:
+    """Shared by all that are M/M/k: a decision is too short to make them anew."""
+    return np.ones(count)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,18 +44,20 @@ class Queues:
         arrival_rate: npt.ArrayLike,
         service_rate: npt.ArrayLike,
         *,
-        variability: npt.ArrayLike = 1.0,
+        variability: npt.ArrayLike | None = None,
         external_rate: float | None = None,
     ) -> "Queues":
-        """Stations with these rates; the external rate is the first one's unless told."""
+        """Stations with these rates: M/M/k unless a variability is given.
+
+        The external rate is the first station's unless told.
+        """
         arriving = np.asarray(arrival_rate, np.float64)
         serving = np.asarray(service_rate, np.float64)
-        varying = np.asarray(variability, np.float64)
-        shape = arriving.shape
-        if serving.shape != shape:
-            serving = np.full(shape, serving)
-        if varying.shape != shape:
-            varying = np.full(shape, varying)
+        varying = _ones(len(arriving)) if variability is None else np.asarray(variability, float)
+        if serving.shape != arriving.shape:
+            serving = np.full(arriving.shape, serving)
+        if varying.shape != arriving.shape:
+            varying = np.full(arriving.shape, varying)
         visits = arriving / (arriving[0] if external_rate is None else external_rate)
         return cls(arriving, serving, varying, visits)
 
