@@ -4,6 +4,7 @@ import sys
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
 from tidegate import __version__
 from tidegate.commands.output import err, out
@@ -44,10 +45,10 @@ def main() -> None:
     try:
         app()
     except AskedWrongly as error:
-        err.print(f"[red]tidegate:[/red] {error}", highlight=False, soft_wrap=True)
+        err.print(f"[red]tidegate:[/red] {escape(str(error))}", highlight=False, soft_wrap=True)
         sys.exit(2)
     except TidegateError as error:
-        err.print(f"[red]tidegate:[/red] {error}", highlight=False, soft_wrap=True)
+        err.print(f"[red]tidegate:[/red] {escape(str(error))}", highlight=False, soft_wrap=True)
         sys.exit(1)
     except KeyboardInterrupt:
         err.print("tidegate: stopped")

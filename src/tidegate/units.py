@@ -50,10 +50,9 @@ def format_duration(seconds: float, *, round_up: bool = False) -> str:
 
     `round_up` is for a bound that must still hold when the person types what was printed.
     """
-    unit, scale = next(
-        (pair for pair in (("s", 1.0), ("ms", 1e-3)) if seconds >= pair[1]), ("us", 1e-6)
-    )
-    value = seconds / scale
+    units = (("s", 1.0), ("ms", 1e3), ("us", 1e6))
+    unit, per_second = next((pair for pair in units if seconds * pair[1] >= 1.0), units[-1])
+    value = seconds * per_second
     if round_up and value > 0.0:
         step = 10.0 ** (math.floor(math.log10(value)) - 3)
         value = math.ceil(value / step) * step
