@@ -2,26 +2,28 @@
 
 import math
 import re
+from decimal import Decimal
 
 from tidegate.errors import AskedWrongly, nearest
 
+# Decimal, so that 5 us is the double nearest to 0.000005 and no other.
 _SECONDS_PER_UNIT = {
-    "us": 1e-6,
-    "microsecond": 1e-6,
-    "microseconds": 1e-6,
-    "ms": 1e-3,
-    "millisecond": 1e-3,
-    "milliseconds": 1e-3,
-    "s": 1.0,
-    "sec": 1.0,
-    "second": 1.0,
-    "seconds": 1.0,
-    "min": 60.0,
-    "minute": 60.0,
-    "minutes": 60.0,
-    "h": 3600.0,
-    "hour": 3600.0,
-    "hours": 3600.0,
+    "us": Decimal("0.000001"),
+    "microsecond": Decimal("0.000001"),
+    "microseconds": Decimal("0.000001"),
+    "ms": Decimal("0.001"),
+    "millisecond": Decimal("0.001"),
+    "milliseconds": Decimal("0.001"),
+    "s": Decimal(1),
+    "sec": Decimal(1),
+    "second": Decimal(1),
+    "seconds": Decimal(1),
+    "min": Decimal(60),
+    "minute": Decimal(60),
+    "minutes": Decimal(60),
+    "h": Decimal(3600),
+    "hour": Decimal(3600),
+    "hours": Decimal(3600),
 }
 _DURATION = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)\s*([A-Za-z]+)\s*")
 
@@ -39,7 +41,7 @@ def parse_duration(text: str) -> float:
         raise AskedWrongly(
             f"'{text}' has an unknown unit of time '{unit}'{nearest(unit, _SECONDS_PER_UNIT)}"
         )
-    seconds = float(number) * scale
+    seconds = float(Decimal(number) * scale)
     if not 0.0 < seconds < math.inf:
         raise AskedWrongly(f"'{text}' is not a positive duration; write for example 500ms or 2s")
     return seconds
