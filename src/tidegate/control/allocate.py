@@ -10,8 +10,7 @@ import functools
 import heapq
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -71,8 +70,7 @@ class StationTooSmall(Infeasible):
         self.cores_needed = needed
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Allocation:
+class Allocation(NamedTuple):
     """Cores per station, in the stations' order, and the mean latency they give."""
 
     cores: Counts
