@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 
 from tidegate.commands.networkfile import read_network
 from tidegate.control.allocate import assign
-from tidegate.models.network import SOURCE, Edge, Network, Operator
+from tidegate.models.network import Network
 from tidegate.models.queueing import Model, Queues
 from tidegate.sim.distributions import distribution
 from tidegate.sim.network import Arrivals, Simulation, simulate, unstable_stations
@@ -52,7 +52,7 @@ def test_figures_6_and_7_the_recommended_split_is_the_best_and_order_is_kept(
     network = read_network(EXAMPLES / file)
     queues = Queues.of_network(network)
     assert tuple(assign(queues, CORES).cores) == recommended
-    tuples = 120_000
+    tuples = 60_000
     seconds = tuples / network.rate
     arrivals = Arrivals(gaps=distribution(1.0))
     if frame_rates:  # as in the paper: uniform between 1 and 25, here anew every second
@@ -70,19 +70,9 @@ def test_figures_6_and_7_the_recommended_split_is_the_best_and_order_is_kept(
 
 def short_of_cores(rate: float, gap_scv: float) -> Network:
     """Figure 10's case: frames come evenly, features in bulks whose size and work vary a lot."""
-    return Network(
-        rate=rate,
-        operators=(
-            Operator(name="extract", service_rate=4.0, service_scv=0.5, arrival_scv=gap_scv),
-            Operator(name="match", service_rate=10.6, service_scv=3.0),
-            Operator(name="aggregate", service_rate=200.0),
-        ),
-        edges=(
-            Edge(origin=SOURCE, target="extract"),
-            Edge(origin="extract", target="match", ratio=4.0),
-            Edge(origin="match", target="aggregate"),
-        ),
-    )
+    network = read_network(EXAMPLES / "vld-bulk.toml")
+    extract = replace(network.operators[0], arrival_scv=gap_scv)
+    return replace(network, rate=rate, operators=(extract, *network.operators[1:]))
 
 
 def as_measured(found: Simulation) -> Network:

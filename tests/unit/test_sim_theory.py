@@ -116,7 +116,7 @@ def test_m_g_1_follows_pollaczek_and_khinchine(kind: str, scv: float) -> None:
         simulate(
             network,
             {"one": 1},
-            seconds=15_000.0,
+            seconds=10_000.0,
             seed=seed,
             services={"one": distribution(scv, kind)},
         ).stations[0]
@@ -124,7 +124,7 @@ def test_m_g_1_follows_pollaczek_and_khinchine(kind: str, scv: float) -> None:
     ]
     wait = replications(np.array([each.mean_wait_s for each in runs]))
     assert wait.covers(0.7 * (1.0 + scv) / (2.0 * 10.0 * 0.3))
-    assert wait.half_width < 0.05 * wait.mean
+    assert wait.half_width < 0.06 * wait.mean
     measured = replications(np.array([each.service_scv for each in runs]))
     assert measured.covers(scv) or measured.mean == pytest.approx(scv, abs=1e-9)
     assert replications(np.array([each.arrival_scv for each in runs])).covers(1.0)

@@ -298,8 +298,8 @@ def _print_tables(
     from rich.table import Table
 
     table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("operator", overflow="fold")
-    model = f"{prediction.title} ms" if prediction else "model"
+    table.add_column("operator", no_wrap=True)
+    model = prediction.title if prediction else "model"
     for title in ("cores", "rate/s", "busy", "wait ms", "visit ms", model, "queue", "scv a, s"):
         table.add_column(title, justify="right", no_wrap=True)
     predicted_s = prediction.sojourn_s if prediction else [math.nan] * len(found.stations)

@@ -6,7 +6,8 @@
   are met exactly. The mean is right for every edge.
 - `independent`: each edge rounds on its own, so a tuple may go both ways of a split by 0.4 and 0.6.
 - `even`: no chance at all; the n-th tuple brings the total sent along the edge to floor(n ratio).
-- `geometric`: geometric counts, for outputs that vary as SIFT features do from frame to frame.
+- `geometric`: above one, a geometric count of at least one, for bulks that vary as much as the SIFT
+  features of a frame do; up to one as `independent`.
 """
 
 from typing import Literal, get_args

@@ -22,7 +22,7 @@ ROUTED, INDEPENDENT, EVEN, GEOMETRIC = 0, 1, 2, 3
 """How a ratio becomes a whole number of tuples; see `emission.py`."""
 
 GEOMETRIC_CAP = 64.0
-"""A geometric count above 64 (ratio + 1) has probability below e^-64: the loop may rely on it."""
+"""A geometric count above 64 times its ratio has probability below e^-64: cut it off there."""
 
 # Fields of a station's row of sums.
 (
@@ -182,16 +182,14 @@ def emitted(
     streams: Words, i: int, mode: int, whole: int, fraction: float, ratio: float, processed: float
 ) -> int:
     """How many tuples go along an edge, in the three modes that treat each edge on its own."""
-    if mode == INDEPENDENT:
-        if fraction > 0.0 and uniform(streams, i) < fraction:
-            return whole + 1
-        return whole
     if mode == EVEN:
         return int(math.floor((processed + 1.0) * ratio) - math.floor(processed * ratio))
-    if ratio == 0.0:
-        return 0
-    count = math.floor(math.log(1.0 - uniform(streams, i)) / math.log(ratio / (1.0 + ratio)))
-    return int(min(count, GEOMETRIC_CAP * (1.0 + ratio)))
+    if mode == GEOMETRIC and ratio > 1.0:
+        more = math.floor(math.log(1.0 - uniform(streams, i)) / math.log(1.0 - 1.0 / ratio))
+        return 1 + int(min(more, GEOMETRIC_CAP * ratio))
+    if fraction > 0.0 and uniform(streams, i) < fraction:
+        return whole + 1
+    return whole
 
 
 @njit(cache=True)

@@ -252,7 +252,7 @@ class _Run:
         ratios = self.edge_ratio
         most = ratios + 1.0
         if self.mode == engine.GEOMETRIC:
-            most = engine.GEOMETRIC_CAP * (1.0 + ratios) + 1.0
+            most = engine.GEOMETRIC_CAP * ratios + 2.0
         sums = np.add.reduceat(np.append(np.ceil(most), 0.0), self.edge_first[:-1])
         sums[np.diff(self.edge_first) == 0] = 0.0
         sums[-1] *= self.bulk
