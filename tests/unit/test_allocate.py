@@ -77,12 +77,15 @@ def latency(stations: list[Station], cores: tuple[int, ...]) -> float:
 
 def brute_force(stations: list[Station], spare: int) -> list[float]:
     """The lowest latency with 0, 1, ... `spare` cores beyond the fewest, by trying all."""
-    start = [station.stable_from for station in stations]
+    parts = [
+        [s.visit_ratio * s.latency(s.stable_from + extra) for extra in range(spare + 1)]
+        for s in stations
+    ]
     best = [math.inf] * (spare + 1)
     for extra in itertools.product(range(spare + 1), repeat=len(stations)):
         if sum(extra) <= spare:
-            cores = tuple(k + e for k, e in zip(start, extra, strict=True))
-            best[sum(extra)] = min(best[sum(extra)], latency(stations, cores))
+            total_s = math.fsum(part[e] for part, e in zip(parts, extra, strict=True))
+            best[sum(extra)] = min(best[sum(extra)], total_s)
     return list(itertools.accumulate(best, min))
 
 

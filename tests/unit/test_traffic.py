@@ -64,7 +64,7 @@ def test_unknown_operator_is_refused_with_the_nearest_name() -> None:
 
 
 def test_a_long_chain_is_solved_sparsely() -> None:
-    count = 5_000
+    count = 2_000
     names = [str(index) for index in range(count)]
     chain = Network(
         rate=1.0,

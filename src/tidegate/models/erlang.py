@@ -98,13 +98,17 @@ def gain_from_loss(cores: float, load: float, loss: float) -> float:
 
 
 @nb.njit(cache=True)
+def station_delay(cores: float, load: float) -> float:
+    """Mean wait of one M/M/k queue in mean service times; infinite when it cannot keep up."""
+    if not cores > load:
+        return math.inf
+    return delay_from_loss(cores, load, erlang_loss(cores, load))
+
+
+@nb.njit(cache=True)
 def _delays(cores: Any, load: Any, delay: Any) -> None:
     for index in range(len(cores)):
-        if cores[index] > load[index]:
-            loss = erlang_loss(cores[index], load[index])
-            delay[index] = delay_from_loss(cores[index], load[index], loss)
-        else:
-            delay[index] = math.inf
+        delay[index] = station_delay(cores[index], load[index])
 
 
 def mean_delay(cores: npt.ArrayLike, load: npt.ArrayLike) -> npt.NDArray[np.float64]:

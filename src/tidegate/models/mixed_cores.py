@@ -10,7 +10,7 @@ takes their shares of the work to be those of a busy station.
 from dataclasses import dataclass
 
 from tidegate.errors import AskedWrongly
-from tidegate.models.erlang import mean_delay
+from tidegate.models.erlang import station_delay
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,4 +74,5 @@ class MixedCoreStation:
     def latency(self, cores: int) -> float:
         """E[T](k) in seconds on the k fastest cores; not a number beyond `most`."""
         rate = self.service_rate * self.speed(cores) / cores
-        return (self.variability * float(mean_delay(cores, self.arrival_rate / rate)) + 1.0) / rate
+        wait = self.variability * station_delay(float(cores), self.arrival_rate / rate)
+        return (wait + 1.0) / rate

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.models.erlang import mean_delay
+from tidegate.models.erlang import mean_delay, station_delay
 from tidegate.models.network import Network
 from tidegate.models.traffic import visit_ratios
 
@@ -121,4 +121,4 @@ class QueueStation:
 
     def latency(self, cores: int) -> float:
         """E[T](k) in seconds; infinite when it cannot keep up."""
-        return (self.variability * float(mean_delay(cores, self.load)) + 1.0) / self.service_rate
+        return (self.variability * station_delay(float(cores), self.load) + 1.0) / self.service_rate
