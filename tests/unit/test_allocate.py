@@ -255,6 +255,21 @@ def test_a_target_just_above_the_limit_of_micro_batches_is_found_at_once() -> No
     assert station.latency(answer.total - 1) > 0.15 * (1 + 1e-7)
 
 
+def test_the_search_ends_where_gains_leave_the_range_of_doubles() -> None:
+    queues = Queues.of([0.05, 0.06, 0.07], [1.0, 1.0, 1.0])
+    for cores in range(100, 500, 7):
+        exact = assign(queues, cores, path="exact")
+        fast = assign(queues, cores, path="fast")
+        assert exact.cores.tolist() == fast.cores.tolist()
+
+
+def test_more_cores_than_anyone_has_are_no_trouble() -> None:
+    queues = Queues.of([13.0] * 3, [1.6, 1.45, 40.0])
+    answer = assign(queues, 10**30)
+    assert answer.total < 1_000
+    assert answer.latency_s == pytest.approx(1 / 1.6 + 1 / 1.45 + 1 / 40, rel=1e-15)
+
+
 def test_too_few_cores_names_what_is_needed() -> None:
     queues = Queues.of([13.0] * 3, [1.6, 1.45, 40.0])
     with pytest.raises(TooFewCores, match="at least 19 are needed") as refusal:

@@ -27,6 +27,7 @@ Path = Literal["exact", "fast"]
 _UNBOUNDED = 2**40
 """No maximum: more cores than there are, and few enough that their sum is an integer."""
 _NO_BUDGET = 2**62
+"""As many cores as one asks for."""
 _LEAP_FROM = 10_000
 """Cores to hand out from which the fast path pays."""
 
@@ -91,7 +92,7 @@ def assign(
 
     `least` and `most` bound each station. `path` is for tests: both give the same answer.
     """
-    return _allocate(stations, cores, -1.0, least, most, path)
+    return _allocate(stations, min(cores, _NO_BUDGET), -1.0, least, most, path)
 
 
 def provision(
@@ -146,8 +147,8 @@ def _allocate(
         load = float(rows[unstable, LOAD])
         if not load < _UNBOUNDED:
             raise AskedWrongly(
-                f"station {unstable} has a rate or variability that is negative, missing or not"
-                " finite; correct its measurement"
+                f"station {unstable} has rates or a variability that are negative, not numbers, or"
+                " too large for any number of cores; correct them"
             )
         needed = max(math.floor(load) + 1, int(lower[unstable]))
         raise StationTooSmall(unstable, int(upper[unstable]), needed)

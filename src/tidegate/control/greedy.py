@@ -26,6 +26,7 @@ from tidegate.control.stations import (
 )
 from tidegate.models.erlang import delay_from_loss, erlang_loss, gain_from_loss, next_loss
 
+_TINIEST = 5e-324
 _NEAR = 1e-10
 """Share of the target below which a running sum is replaced by a fresh one before it decides."""
 
@@ -234,7 +235,7 @@ def _leap(
             excess = _excess(table, further, further_losses)
             beyond = floor + excess * (1.0 - _NEAR) <= target
         if beyond:
-            low = threshold
+            low = max(threshold, _TINIEST)  # never zero, or the search would start again
             if sum_cores <= budget and sum_cores - total <= size:
                 break
         else:
