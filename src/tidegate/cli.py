@@ -9,6 +9,8 @@ from tidegate import __version__
 from tidegate.commands.bench import FREE_OPTIONS, bench
 from tidegate.commands.demo import demo
 from tidegate.commands.output import complain, err, out
+from tidegate.commands.plan import plan
+from tidegate.commands.simulate import simulate
 from tidegate.errors import AskedWrongly, TidegateError
 
 app = typer.Typer(
@@ -37,6 +39,8 @@ def _root(
 
 app.command("demo")(demo)
 app.command("bench", context_settings=FREE_OPTIONS)(bench)
+app.command("plan")(plan)
+app.command("simulate")(simulate)
 
 
 def main() -> None:

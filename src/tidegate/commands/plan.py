@@ -1,0 +1,78 @@
+"""`tidegate plan`: how many cores each operator of a network should have, and what that gives."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from tidegate.commands.output import Json, out, print_json
+from tidegate.errors import AskedWrongly, nearest
+from tidegate.units import format_duration, parse_duration
+
+
+def plan(
+    file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="The network.")],
+    cores: Annotated[
+        int | None, typer.Option("--cores", help="Cores to hand out for the lowest latency.")
+    ] = None,
+    latency: Annotated[
+        str | None,
+        typer.Option("--latency", help="Mean latency to reach with the fewest cores: 500ms, 2s."),
+    ] = None,
+    model: Annotated[
+        str, typer.Option("--model", help="mmk, or gigk for irregular arrivals and services.")
+    ] = "mmk",
+    json: Json = False,
+) -> None:
+    """Best latency with a number of cores, or fewest cores for a latency."""
+    # Imported here because NumPy, SciPy and Numba take a second that `--help` need not wait for.
+    from tidegate.commands.networkfile import read_network
+    from tidegate.control.allocate import assign, provision
+    from tidegate.models.queueing import MODELS, Queues
+
+    if (cores is None) == (latency is None):
+        raise AskedWrongly("plan needs either --cores or --latency; give exactly one of them")
+    chosen = next((known for known in MODELS if known == model), None)
+    if chosen is None:
+        raise AskedWrongly(f"there is no model '{model}'{nearest(model, MODELS)}")
+    if cores is not None and cores < 1:
+        raise AskedWrongly(f"--cores must be at least 1, but is {cores}")
+    network = read_network(file)
+    queues = Queues.of_network(network, chosen)
+    if cores is not None:
+        answer = assign(queues, cores)
+    else:
+        answer = provision(queues, parse_duration(latency or ""))
+
+    if json:
+        allocation = dict(zip(network.names, answer.cores.tolist(), strict=True))
+        print_json(
+            {
+                "allocation": allocation,
+                "cores": answer.total,
+                "latency_ms": 1e3 * answer.latency_s,
+                "model": chosen,
+            }
+        )
+        return
+    table = Table("operator", title=None)
+    for column in ("rate /s", "cores", "utilisation", "latency", "latency share"):
+        table.add_column(column, justify="right")
+    parts_s = queues.visit_ratio * queues.latency(answer.cores)
+    used = queues.utilisation(answer.cores)
+    for index, name in enumerate(network.names):
+        table.add_row(
+            name,
+            f"{queues.arrival_rate[index]:.4g}",
+            str(answer.cores[index]),
+            f"{used[index]:.1%}",
+            format_duration(parts_s[index]),
+            f"{parts_s[index] / answer.latency_s:.1%}",
+        )
+    out.print(table)
+    spare = f" ({cores - answer.total} would not help)" if cores and cores > answer.total else ""
+    out.print(
+        f"{answer.total} cores{spare}: mean latency {format_duration(answer.latency_s)} ({chosen})",
+        highlight=False,
+    )

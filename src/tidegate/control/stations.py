@@ -1,0 +1,63 @@
+"""What an allocator knows of a station: its latency, where it is stable, and its visit ratio."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tidegate.models.microbatch import MicroBatchStation
+from tidegate.models.queueing import QueueStation
+
+
+class Station(Protocol):
+    """Anything whose mean latency is convex in its cores."""
+
+    @property
+    def stable_from(self) -> int:
+        """The smallest number of cores that keeps up."""
+        ...
+
+    @property
+    def visit_ratio(self) -> float:
+        """Visits per external tuple: the station's weight in the network's latency (DRS eq. 4)."""
+        ...
+
+    def latency(self, cores: int, /) -> float:
+        """E[T](k) in seconds."""
+        ...
+
+
+LOAD, WAIT, FLOOR, WEIGHT, FIXED, GROWTH, INTERVAL, COLUMNS = range(8)
+"""Columns of a station table. `WEIGHT` zero marks a queue, anything else a micro-batch segment.
+
+A queue's weighted latency is FLOOR + WAIT * delay(k, LOAD). A micro-batch segment's is WEIGHT times
+that of MicroBatchStation with a0 = FIXED, a1 = GROWTH, P = INTERVAL and lambda w delta = LOAD.
+"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StationTable:
+    """Queueing and micro-batch stations as rows of numbers, for the compiled allocator."""
+
+    rows: npt.NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @classmethod
+    def of(cls, stations: Sequence[Station]) -> "StationTable | None":
+        """These stations, or None when one of them is of a kind that has no compiled form."""
+        rows = np.zeros((len(stations), COLUMNS))
+        for row, station in zip(rows, stations, strict=True):
+            if isinstance(station, QueueStation):
+                floor = station.visit_ratio / station.service_rate
+                row[LOAD], row[FLOOR], row[WAIT] = station.load, floor, station.variability * floor
+            elif isinstance(station, MicroBatchStation) and station.visit_ratio > 0.0:
+                row[LOAD], row[WEIGHT] = station.load, station.visit_ratio
+                row[FIXED], row[GROWTH] = station.cost.fixed_s, station.cost.per_task_s
+                row[INTERVAL] = station.interval_s
+            else:
+                return None
+        return cls(rows)

@@ -1,0 +1,107 @@
+"""The micro-batch station: Spark, where the next batch takes all that arrived during the last one.
+
+A batch of N rows on k tasks takes D = a(k) + N c(k): a(k) = a0 + a1 k is the fixed cost and
+c(k) = w delta / k the work of a row spread over k tasks of imbalance delta. In the steady state
+N = lambda D, so D = a / (1 - rho) with rho = lambda c, and a row, which waits half a batch and is
+done when the next one ends, takes E[T] = 1.5 D. docs/models.md derives this.
+"""
+
+from dataclasses import dataclass
+
+from tidegate.errors import AskedWrongly
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchCost:
+    """What a micro-batch costs: the three numbers that can be learned from a running query."""
+
+    fixed_s: float
+    """a0: planning and commit, whatever the batch."""
+    per_task_s: float = 0.0
+    """a1: what every further task adds; above zero, more cores can hurt."""
+    work_s: float
+    """w: core seconds per row."""
+
+    def __post_init__(self) -> None:
+        if not (self.fixed_s >= 0.0 and self.per_task_s >= 0.0 and self.work_s >= 0.0):
+            raise AskedWrongly(
+                f"a batch's cost cannot be negative, but is {self}; give three numbers from zero up"
+            )
+
+    def overhead_s(self, tasks: int) -> float:
+        """a(k)."""
+        return self.fixed_s + self.per_task_s * tasks
+
+    def row_s(self, tasks: int, imbalance: float = 1.0) -> float:
+        """c(k): what one more row adds to the batch."""
+        return self.work_s * imbalance / tasks
+
+    def duration_s(self, rows: float, tasks: int, imbalance: float = 1.0) -> float:
+        """D for a batch of `rows`."""
+        return self.overhead_s(tasks) + rows * self.row_s(tasks, imbalance)
+
+    def throughput(
+        self, tasks: int, latency_s: float, *, imbalance: float = 1.0, interval_s: float = 0.0
+    ) -> float:
+        """tau(T_max): most rows per second with a mean latency of at most `latency_s`.
+
+        From 1.5 a / (1 - tau c) = T_max: tau = (1 - 1.5 a / T_max) / c; a fixed interval P also
+        bounds it by P/2 + a + tau P c = T_max. Zero when the fixed cost alone takes too long.
+        """
+        overhead_s = self.overhead_s(tasks)
+        row_s = self.row_s(tasks, imbalance)
+        share = 1.0 - 1.5 * overhead_s / latency_s
+        if interval_s > 0.0:
+            share = min(share, (latency_s - interval_s / 2.0 - overhead_s) / interval_s)
+        if share <= 0.0:
+            return 0.0
+        return share / row_s if row_s > 0.0 else float("inf")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MicroBatchStation:
+    """A segment at a rate of rows, as allocators see a station; a core runs one task."""
+
+    cost: BatchCost
+    arrival_rate: float
+    """Rows per second (lambda)."""
+    imbalance: float = 1.0
+    """delta: load of the fullest task over the mean."""
+    interval_s: float = 0.0
+    """P: the fixed trigger interval; zero starts each batch as soon as the last one ends."""
+    visit_ratio: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (self.arrival_rate >= 0.0 and self.imbalance >= 1.0 and self.interval_s >= 0.0):
+            raise AskedWrongly(
+                "a micro-batch station needs a rate and an interval from zero and an imbalance"
+                f" from one, but has {self.arrival_rate}, {self.interval_s} and {self.imbalance}"
+            )
+
+    @property
+    def load(self) -> float:
+        """Cores kept busy by rows: lambda w delta, so that rho = load / k."""
+        return self.arrival_rate * self.cost.work_s * self.imbalance
+
+    @property
+    def stable_from(self) -> int:
+        """The smallest number of tasks with rho < 1."""
+        return int(self.load) + 1
+
+    def duration_s(self, tasks: int) -> float:
+        """D: the steady duration of a batch; infinite when it cannot keep up."""
+        if tasks <= self.load:
+            return float("inf")
+        batch_s = self.cost.overhead_s(tasks) / (1.0 - self.load / tasks)
+        if batch_s >= self.interval_s:
+            return batch_s
+        return self.cost.overhead_s(tasks) + self.interval_s * self.load / tasks
+
+    def latency(self, tasks: int) -> float:
+        """E[T](k): 1.5 D, or P/2 + D(lambda P) where a batch ends before its fixed interval does.
+
+        The larger of the two is always the one in force: they meet where the batch just fills the
+        interval, so E[T] is convex in k, being the maximum of two convex functions.
+        """
+        duration_s = self.duration_s(tasks)
+        return max(1.5 * duration_s, self.interval_s / 2.0 + duration_s)

@@ -1,0 +1,82 @@
+"""What a simulation found, with how sure it is of it."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+CONFIDENCE = 0.99
+BATCHES = 32
+"""Enough for a steady t quantile, few enough for batches to be nearly independent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A mean and the half width of its confidence interval (infinite when data are too few)."""
+
+    mean: float
+    half_width: float
+    confidence: float = CONFIDENCE
+
+    def covers(self, value: float) -> bool:
+        """Whether the interval holds this value."""
+        return abs(value - self.mean) <= self.half_width
+
+
+def batch_means(
+    values: NDArray[np.float64], batches: int = BATCHES, confidence: float = CONFIDENCE
+) -> Estimate:
+    """The mean of a correlated series in its order: by batches, because neighbours share queues."""
+    if values.size == 0:
+        return Estimate(math.nan, math.inf, confidence)
+    mean = float(values.mean())
+    length = values.size // batches
+    if length < 2:
+        return Estimate(mean, math.inf, confidence)
+    means = values[: length * batches].reshape(batches, length).mean(axis=1)
+    return Estimate(mean, _half_width(means, confidence), confidence)
+
+
+def replications(means: NDArray[np.float64], confidence: float = CONFIDENCE) -> Estimate:
+    """The mean of independent runs, one value each."""
+    if means.size < 2:
+        return Estimate(float(means.mean()) if means.size else math.nan, math.inf, confidence)
+    return Estimate(float(means.mean()), _half_width(means, confidence), confidence)
+
+
+def _half_width(means: NDArray[np.float64], confidence: float) -> float:
+    quantile = float(stdtrit(means.size - 1, 0.5 + confidence / 2.0))
+    return quantile * float(means.std(ddof=1)) / math.sqrt(means.size)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StationStatistics:
+    """One station over the measured window."""
+
+    name: str
+    cores: int
+    arrival_rate: float
+    """Tuples per second that arrived (lambda_i)."""
+    arrivals: int
+    utilisation: float
+    """Share of the cores' time spent in service (rho)."""
+    mean_wait_s: float
+    mean_sojourn_s: float
+    """Wait and service of one visit (E[T_i])."""
+    mean_queue: float
+    """Tuples waiting, averaged over time."""
+    longest_queue: int
+    """Over the whole run, the warm-up included."""
+    arrival_scv: float
+    """Of the times between arrivals, as measured; tuples of one bulk are zero apart."""
+    service_scv: float
+
+
+def scv(count: float, total: float, squares: float) -> float:
+    """Squared coefficient of variation from a count, a sum and a sum of squares."""
+    if count < 2 or total <= 0.0:
+        return math.nan
+    mean = total / count
+    return max(0.0, squares / count - mean * mean) / (mean * mean)

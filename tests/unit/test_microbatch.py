@@ -1,0 +1,96 @@
+"""The micro-batch station, by its formulas and by playing batches one after another."""
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tidegate.errors import AskedWrongly
+from tidegate.models.microbatch import BatchCost, MicroBatchStation
+
+SPARK = BatchCost(fixed_s=0.325, per_task_s=0.0, work_s=0.01)
+
+
+def play(station: MicroBatchStation, tasks: int, batches: int = 400) -> float:
+    """Mean latency of a fluid of rows over batches that each take what came during the last."""
+    begin_s, ready_s = 0.0, 0.0  # rows that arrived in [begin, ready) form the next batch
+    latency_s = rows = 0.0
+    for batch in range(batches):
+        duration_s = station.cost.duration_s(
+            station.arrival_rate * (ready_s - begin_s), tasks, station.imbalance
+        )
+        done_s = ready_s + duration_s
+        if batch > batches // 2:
+            count = station.arrival_rate * (ready_s - begin_s)
+            latency_s += count * (done_s - (begin_s + ready_s) / 2.0)
+            rows += count
+        begin_s = ready_s
+        ready_s = max(done_s, begin_s + station.interval_s)
+    return latency_s / rows
+
+
+@pytest.mark.parametrize(("rho", "measured_s"), [(0.25, 0.59), (0.50, 0.86), (0.75, 1.71)])
+def test_formula_is_near_what_spark_was_measured_to_do(rho: float, measured_s: float) -> None:
+    station = MicroBatchStation(cost=SPARK, arrival_rate=rho * 4 / 0.01)
+    assert station.latency(4) == pytest.approx(measured_s, rel=0.2)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.floats(0.01, 1.0),
+    st.floats(0.0, 0.05),
+    st.floats(0.05, 0.9),
+    st.integers(1, 12),
+    st.floats(0.0, 3.0),
+    st.floats(1.0, 2.0),
+)
+def test_latency_is_that_of_batches_played_one_by_one(
+    fixed_s: float, per_task_s: float, rho: float, tasks: int, interval_s: float, delta: float
+) -> None:
+    cost = BatchCost(fixed_s=fixed_s, per_task_s=per_task_s, work_s=0.01)
+    station = MicroBatchStation(
+        cost=cost,
+        arrival_rate=rho * tasks / (0.01 * delta),
+        imbalance=delta,
+        interval_s=interval_s,
+    )
+    assert station.load == pytest.approx(rho * tasks)
+    assert station.latency(tasks) == pytest.approx(play(station, tasks), rel=1e-6)
+
+
+def test_it_is_stable_from_the_first_task_beyond_its_load() -> None:
+    station = MicroBatchStation(cost=SPARK, arrival_rate=400.0)
+    assert station.stable_from == 5
+    assert station.latency(4) == math.inf
+    assert station.latency(5) == pytest.approx(1.5 * 0.325 / (1 - 0.8))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(1, 50), st.floats(0.05, 20.0), st.sampled_from([0.0, 0.5, 2.0]))
+def test_throughput_is_where_the_latency_meets_its_bound(
+    tasks: int, latency_s: float, interval_s: float
+) -> None:
+    cost = BatchCost(fixed_s=0.1, per_task_s=0.004, work_s=0.002)
+    rate = cost.throughput(tasks, latency_s, imbalance=1.2, interval_s=interval_s)
+
+    def at(rate: float) -> float:
+        return MicroBatchStation(
+            cost=cost, arrival_rate=rate, imbalance=1.2, interval_s=interval_s
+        ).latency(tasks)
+
+    if rate > 0.0:
+        assert at(rate) == pytest.approx(latency_s, rel=1e-9)
+    else:
+        assert at(0.0) >= latency_s * (1 - 1e-12)
+
+
+def test_throughput_without_work_has_no_bound() -> None:
+    assert BatchCost(fixed_s=0.1, work_s=0.0).throughput(4, 1.0) == math.inf
+
+
+def test_senseless_costs_are_refused() -> None:
+    with pytest.raises(AskedWrongly, match="negative"):
+        BatchCost(fixed_s=-0.1, work_s=1.0)
+    with pytest.raises(AskedWrongly, match="imbalance"):
+        MicroBatchStation(cost=SPARK, arrival_rate=1.0, imbalance=0.5)
