@@ -64,8 +64,17 @@ def test_loopback_and_directories_when_local(tmp_path: Path) -> None:
     assert conf["spark.sql.warehouse.dir"].startswith(str(tmp_path))
     assert conf["spark.sql.shuffle.partitions"] == "3"
     assert conf["spark.scheduler.mode"] == "FAIR"
-    root = Path(conf["spark.executorEnv.PYTHONPATH"])
-    assert (root / "tidegate" / "__init__.py").is_file()
+
+
+def test_workers_on_this_machine_import_what_the_driver_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    conf = settings(parse_master("local-cluster[2,1,1024]"), tmp_path)
+    roots = [Path(root) for root in conf["spark.executorEnv.PYTHONPATH"].split(os.pathsep)]
+    assert (roots[0] / "tidegate" / "__init__.py").is_file()
+    assert tmp_path in roots
+    assert not any("site-packages" in root.parts for root in roots)
 
 
 def test_a_real_cluster_keeps_its_own_network(tmp_path: Path) -> None:

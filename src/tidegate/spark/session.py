@@ -5,6 +5,7 @@ import functools
 import os
 import shutil
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -78,7 +79,7 @@ def settings(place: Master, directory: Path) -> dict[str, str]:
             "org.apache.spark.sql.execution.streaming.checkpointing."
             "FileSystemBasedCheckpointFileManager"
         ),
-        "spark.executorEnv.PYTHONPATH": _source_root(),
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join(_import_roots()),
         "spark.executorEnv.SPARK_LOCAL_IP": "127.0.0.1",
     }
     if place.cores is not None:
@@ -142,9 +143,8 @@ def _prepare_environment(place: Master, directory: Path) -> None:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     os.environ["SPARK_WORKER_DIR"] = str(directory / "workers")
-    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    if _source_root() not in paths:
-        os.environ["PYTHONPATH"] = os.pathsep.join([_source_root(), *filter(None, paths)])
+    # The JVM hands this on to every Python worker, those that plan a source among them.
+    os.environ["PYTHONPATH"] = os.pathsep.join(_import_roots())
 
 
 def _gateway(conf: SparkConf) -> object:
@@ -194,9 +194,18 @@ def _clean(directory: Path, owner: int) -> None:
     shutil.rmtree(directory, ignore_errors=True)
 
 
-def _source_root() -> str:
-    """The directory that has to be on a Python worker's path for `import tidegate`."""
-    return str(Path(tidegate.__file__).resolve().parent.parent)
+def _import_roots() -> list[str]:
+    """Where Python workers on this machine look for modules: ours, and wherever the driver does.
+
+    A function of a module beside the user's script is sent by name, so that its worker has to
+    find that module. What the interpreter brings itself is left out.
+    """
+    ours = Path(tidegate.__file__).resolve().parent.parent
+    given = [Path(entry).resolve() for entry in sys.path if Path(entry).is_dir()]
+    brought = {"site-packages", "dist-packages", "lib-dynload"}
+    library = Path(sysconfig.get_path("stdlib")).resolve()
+    own = [path for path in given if path != library and not brought & set(path.parts)]
+    return [str(path) for path in dict.fromkeys([ours, *own])]
 
 
 def _first_line(error: Exception) -> str:

@@ -1,0 +1,44 @@
+"""One Spark session for all tests that need one: it takes longer to start than most tests run."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tidegate.spark.session import session
+
+WaitFor = Callable[[Callable[[], Any], StreamingQuery], None]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "tests/spark/" in item.path.as_posix():
+            item.add_marker(pytest.mark.spark)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    running = session("local[4]", "tidegate tests")
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def wait_for() -> WaitFor:
+    """Waits until something is true of a running query; raises its own error if it has one."""
+
+    def wait(condition: Callable[[], Any], query: StreamingQuery) -> None:
+        deadline_s = time.monotonic() + 180
+        pause = threading.Event()
+        while not condition():
+            if (failure := query.exception()) is not None:
+                raise failure
+            assert query.isActive, "the query ended"
+            assert time.monotonic() < deadline_s, "waited three minutes"
+            pause.wait(0.02)
+
+    return wait
