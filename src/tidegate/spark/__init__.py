@@ -1,0 +1,1 @@
+"""Body 1: runs a pipeline on Spark."""

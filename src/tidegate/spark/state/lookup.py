@@ -1,0 +1,160 @@
+"""Find the newest state rows of some keys in the chains of their shards."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tidegate.spark.state.identity import same_keys
+from tidegate.spark.state.layer import Layer, NodeCache
+from tidegate.spark.state.layout import DEAD, EXPIRES, SLOT, Slots, shard_of_slot
+from tidegate.spark.state.version import Version
+
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """A piece, and the shards for which it still counts."""
+
+    layer: Layer
+    file: int
+    valid: NDArray[np.bool_]
+
+
+@dataclass(slots=True)
+class Reads:
+    """Where shards were read from, counted once per shard and micro-batch."""
+
+    own: set[int] = field(default_factory=set)
+    durable: set[int] = field(default_factory=set)
+
+
+def open_chains(
+    cache: NodeCache, version: Version, shards: Collection[int], reads: Reads
+) -> list[Reach]:
+    """Map every piece that the chains of these shards need, newest first."""
+    wanted = np.zeros((len(version.files), version.shards), dtype=np.bool_)
+    for shard in shards:
+        wanted[list(version.chains[shard]), shard] = True
+    reaches: list[Reach] = []
+    for number in reversed(range(len(version.files))):
+        if not wanted[number].any():
+            continue
+        file = version.files[number]
+        for index, piece in enumerate(file.pieces):
+            mine = wanted[number, piece.first_shard : piece.last_shard + 1]
+            if not mine.any():
+                continue
+            layer, own = cache.layer(file.name, index)
+            held = np.flatnonzero(
+                mine & (np.diff(layer.bounds)[piece.first_shard : piece.last_shard + 1] > 0)
+            )
+            (reads.own if own else reads.durable).update((held + piece.first_shard).tolist())
+            reaches.append(Reach(layer, number, wanted[number]))
+    reads.own -= reads.durable
+    return reaches
+
+
+def candidates(layer: Layer, slots: Slots) -> tuple[Numbers, Numbers]:
+    """Rows of the layer with one of these slots: (position in `slots`, row in the layer)."""
+    low = np.searchsorted(layer.slots, slots)
+    if layer.unique:
+        inside = low < len(layer.slots)
+        hit = np.flatnonzero(inside)
+        hit = hit[layer.slots[low[hit]] == slots[hit]]
+        return hit, low[hit]
+    counts = np.searchsorted(layer.slots, slots, side="right") - low
+    position = np.repeat(np.arange(len(slots)), counts)
+    offset = np.arange(len(position)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return position, low[position] + offset
+
+
+def find(
+    reaches: list[Reach],
+    slots: Slots,
+    keys: pa.Table,
+    within: str | None,
+    at_us: int,
+    schema: pa.Schema,
+) -> tuple[pa.Table, Numbers]:
+    """The live state rows of these distinct keys, and the number of each row's key."""
+    shard = shard_of_slot(slots)
+    open_keys = np.arange(len(slots))
+    tables: list[pa.Table] = []
+    numbers: list[Numbers] = []
+    for reach in reaches:
+        asked = open_keys[reach.valid[shard[open_keys]]]
+        if not len(asked):
+            continue
+        position, row = candidates(reach.layer, slots[asked])
+        if not len(position):
+            continue
+        number = asked[position]
+        rows = pa.Table.from_batches([reach.layer.table.take(pa.array(row))])
+        same = same_keys(rows.select(keys.column_names), keys.take(pa.array(number)))
+        if not same.all():
+            rows, number = rows.filter(pa.array(same)), number[same]
+        tables.append(rows)
+        numbers.append(number)
+        if within is None:
+            answered = np.zeros(len(slots), dtype=np.bool_)
+            answered[number] = True
+            open_keys = open_keys[~answered[open_keys]]
+    if not tables:
+        return schema.empty_table(), np.empty(0, dtype=np.int64)
+    table, number = pa.concat_tables(tables), np.concatenate(numbers)
+    if within is not None:
+        newest = newest_first(number, integers(table, within))
+        table, number = table.take(pa.array(newest)), number[newest]
+    live = alive(table, at_us)
+    if not live.all():
+        table, number = table.filter(pa.array(live)), number[live]
+    return table, number
+
+
+def newest_first(number: Numbers, sub: Numbers) -> Numbers:
+    """Of rows that stand newest first, the first of each (key, within), in that order."""
+    order = np.lexsort((sub, number))  # stable: the newest of equal rows stays in front
+    first = np.ones(len(order), dtype=np.bool_)
+    first[1:] = (number[order][1:] != number[order][:-1]) | (sub[order][1:] != sub[order][:-1])
+    return order[first]
+
+
+def integers(table: pa.Table, name: str) -> Numbers:
+    """An integer or timestamp column as whole numbers."""
+    column = table.column(name).combine_chunks()
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.timestamp("us", column.type.tz)).view(pa.int64())
+    return column.cast(pa.int64()).to_numpy(zero_copy_only=False)
+
+
+def alive(table: pa.Table, at_us: int) -> NDArray[np.bool_]:
+    """Rows that are neither dropped nor past their time-to-live."""
+    dead = table.column(DEAD).to_numpy()
+    return ~dead & (table.column(EXPIRES).to_numpy() > at_us)
+
+
+def due_keys(
+    reaches: list[Reach], due: str, watermark_us: int, key: list[str]
+) -> tuple[Slots, pa.Table] | None:
+    """Slots and keys of rows whose time has come; the rows may be hidden by newer ones."""
+    found: list[pa.Table] = []
+    for reach in reaches:
+        column = reach.layer.table.column(due)
+        when = column.cast(pa.timestamp("us", column.type.tz)).view(pa.int64())
+        ripe = when.fill_null(np.iinfo(np.int64).max).to_numpy() <= watermark_us
+        ripe &= ~reach.layer.table.column(DEAD).to_numpy(zero_copy_only=False)
+        if not ripe.any():
+            continue
+        ripe &= reach.valid[shard_of_slot(reach.layer.slots)]
+        rows = np.flatnonzero(ripe)
+        if len(rows):
+            part = reach.layer.table.select([SLOT, *key]).take(pa.array(rows))
+            found.append(pa.Table.from_batches([part]))
+    if not found:
+        return None
+    table = pa.concat_tables(found)
+    return table.column(SLOT).to_numpy(), table.select(key)
