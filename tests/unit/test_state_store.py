@@ -1,4 +1,4 @@
-"""Any batches, routes, drops, lost tries and merges leave the state that a dictionary would have."""
+"""Any batches, routes, drops, lost tries and merges leave the state a dictionary would have."""
 
 import dataclasses
 import tempfile
@@ -9,19 +9,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from keyed_store import SHARDS, Store
 
 from tidegate.errors import TidegateError
 from tidegate.pipeline.keyed import BoundKeyed, KeyedBatch, Update
 from tidegate.spark.state import layer as layer_module
-from tidegate.spark.state.files import Durable
-from tidegate.spark.state.layer import NodeCache
-from tidegate.spark.state.layout import file_schema, shard_of, slot_of
-from tidegate.spark.state.manifest import Manifests
-from tidegate.spark.state.read import read_version
-from tidegate.spark.state.task import Keeper, TaskState
 from tidegate.spark.state.version import Version
 
-SHARDS = 8
 KEY = pa.schema([("k", pa.string()), ("j", pa.int64())])
 ROWS = pa.schema([*KEY, ("add", pa.int64())])
 
@@ -52,74 +46,6 @@ SUM = BoundKeyed(
 )
 
 
-def hashes_of(rows: pa.Table, bits: int) -> np.ndarray:
-    """A poor hash on purpose: few bits, so that many keys share a slot."""
-    raw = [
-        hash((k, j)) % (1 << bits)
-        for k, j in zip(*(rows[c].to_pylist() for c in "kj"), strict=True)
-    ]
-    return (np.array(raw, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)).view(np.int64)
-
-
-class Store:
-    """A miniature of the runtime: one operator, tasks one after the other, a commit per batch."""
-
-    def __init__(self, root: Path, bound: BoundKeyed, ttl_us: int | None = None, bits: int = 62):
-        self.durable = Durable(str(root / "state" / "op"))
-        self.durable.make()
-        self.manifests = Manifests(Durable(str(root / "manifests")), Durable(str(root / "state")))
-        self.manifests.directory.make()
-        self.bound, self.ttl_us, self.bits, self.root = bound, ttl_us, bits, root
-        self.reads = {"own": 0, "durable": 0}
-
-    def keeper(self, node: int) -> Keeper:
-        cache = NodeCache(str(self.root / f"node-{node}"), self.durable, SHARDS)
-        cache.make()
-        return Keeper(operator="op", key=KEY, bound=self.bound, cache=cache, ttl_us=self.ttl_us)
-
-    def run(
-        self,
-        batch_id: int,
-        rows: pa.Table,
-        route: list[int],
-        nodes: list[int],
-        at_us: int = 0,
-        tries: int = 1,
-    ) -> dict:
-        hashes = hashes_of(rows, self.bits)
-        task_of_row = np.array(route)[shard_of(hashes, SHARDS)]
-        for _ in range(tries):
-            version = self.manifests.read(batch_id - 1, {"op": SHARDS})["op"]
-            changes, outputs, newest = [], [], []
-            for task, node in enumerate(nodes):
-                mine = task_of_row == task
-                part = rows.filter(pa.array(mine))
-                state = TaskState(
-                    self.keeper(node),
-                    version,
-                    [s for s in range(SHARDS) if route[s] == task],
-                    batch_id,
-                    at_us,
-                    task,
-                )
-                update = self.bound.update(state.batch(part, slot_of(hashes[mine], SHARDS)))
-                outputs.append(update.output)
-                change = state.change(update)
-                if change is not None:
-                    changes.append(change)
-                self.reads["own"] += len(state.reads.own)
-                self.reads["durable"] += len(state.reads.durable)
-        after = version.after(changes, None)
-        self.manifests.commit(batch_id, {"op": after})
-        self.manifests.clean(batch_id, {"op": after})
-        return {"output": pa.concat_tables(outputs)}
-
-    def state(self, batch_id: int, at_us: int = 0) -> pa.Table:
-        version = self.manifests.read(batch_id, {"op": SHARDS})["op"]
-        schema = file_schema(KEY, self.bound)
-        return read_version(self.durable, version, KEY.names, self.bound.within, at_us, schema)
-
-
 keys = st.tuples(st.sampled_from([None, "", "a", "b", "longer key"]), st.integers(0, 5))
 row = st.tuples(keys, st.integers(1, 20))
 batch_of_rows = st.tuples(
@@ -134,7 +60,7 @@ batch_of_rows = st.tuples(
 @given(st.lists(batch_of_rows, min_size=1, max_size=22), st.sampled_from([1, 3, 62]))
 def test_state_is_what_a_dictionary_holds(batches, bits):
     with tempfile.TemporaryDirectory() as directory:
-        store = Store(Path(directory), SUM, bits=bits)
+        store = Store(Path(directory), SUM, KEY, bits=bits)
         truth: dict[tuple, int] = {}
         for batch_id, (rows, tasks, seed, tries) in enumerate(batches):
             chance = np.random.default_rng(seed)
@@ -162,7 +88,7 @@ def test_a_shard_that_stays_is_read_from_its_node_and_one_that_moves_from_the_du
     tmp_path,
 ):
     layer_module._open_layers.clear()
-    store = Store(tmp_path, SUM)
+    store = Store(tmp_path, SUM, KEY)
     chance = np.random.default_rng(1)
     rows = pa.table(
         {"k": ["x"] * 400, "j": np.arange(400), "add": np.ones(400, dtype=np.int64)}, ROWS
@@ -185,7 +111,7 @@ def test_rows_past_their_time_to_live_are_gone(tmp_path):
             output=b.keys, upserts=b.keys.append_column("total", b.aligned()["total"].fill_null(1))
         ),
     )
-    store = Store(tmp_path, keep_all, ttl_us=100)
+    store = Store(tmp_path, keep_all, KEY, ttl_us=100)
     one = pa.Table.from_pylist([{"k": "a", "j": 1, "add": 1}], ROWS)
     two = pa.Table.from_pylist([{"k": "b", "j": 1, "add": 1}], ROWS)
     store.run(0, one, [0] * SHARDS, [0], at_us=1000)
@@ -195,7 +121,7 @@ def test_rows_past_their_time_to_live_are_gone(tmp_path):
 
 
 def test_a_missing_or_short_file_is_named(tmp_path):
-    store = Store(tmp_path, SUM)
+    store = Store(tmp_path, SUM, KEY)
     one = pa.Table.from_pylist([{"k": "a", "j": 1, "add": 1}], ROWS)
     store.run(0, one, [0] * SHARDS, [0])
     versions = store.manifests.read(0, {})
@@ -233,7 +159,7 @@ def test_a_missing_or_short_file_is_named(tmp_path):
     ],
 )
 def test_a_wrong_update_is_refused_with_what_is_wrong(tmp_path, update, message):
-    store = Store(tmp_path, dataclasses.replace(SUM, update=update))
+    store = Store(tmp_path, dataclasses.replace(SUM, update=update), KEY)
     one = pa.Table.from_pylist([{"k": "a", "j": 1, "add": 1}], ROWS)
     with pytest.raises(TidegateError, match=message):
         store.run(0, one, [0] * SHARDS, [0])
@@ -254,7 +180,7 @@ def test_several_rows_of_one_key_are_told_apart_by_within(tmp_path):
         output=ROWS,
         state=pa.schema([("day", pa.int64()), ("seen", pa.int64())]),
     )
-    store = Store(tmp_path, bound)
+    store = Store(tmp_path, bound, KEY)
     for batch_id in range(20):
         rows = pa.Table.from_pylist(
             [{"k": "a", "j": 1, "add": d} for d in range(batch_id % 3 + 1)], ROWS

@@ -67,6 +67,8 @@ class Update:
     """Keys (and, with `within`, the within column) whose state rows are to be removed."""
     upsert_key: Numbers | None = None
     drop_key: Numbers | None = None
+    late_rows: int = 0
+    """Rows that came too late for their time and changed nothing; reported, not hidden."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
