@@ -127,6 +127,15 @@ class TaskState:
         depth = {s: len(self.version.chains[s]) for s in np.flatnonzero(np.diff(bounds)).tolist()}
         return TaskChange(file, {**depth, **kept})
 
+    def shard_bytes(self) -> tuple[Numbers, Numbers]:
+        """Shards that have state, and the bytes of it before this batch, by share of rows."""
+        total = np.zeros(self.version.shards)
+        for reach in self._reaches:
+            rows = np.where(reach.valid, np.diff(reach.layer.bounds), 0)
+            total += rows * (reach.layer.table.nbytes / max(1, len(reach.layer.slots)))
+        held = np.flatnonzero(total)
+        return held, total[held].astype(np.int64)
+
     def _write(self, delta: pa.Table, slots: Slots) -> tuple[StateFile, Numbers]:
         cache = self.keeper.cache
         bounds = shard_bounds(slots, self.version.shards)
