@@ -1,1 +1,1 @@
-"""Body 1: runs a pipeline on Spark."""
+"""Body 1, which runs the pipeline: the only room that knows Spark."""

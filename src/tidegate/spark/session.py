@@ -1,0 +1,202 @@
+"""One place that builds a Spark session, the same way on a laptop and on a cluster."""
+
+import atexit
+import functools
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyspark
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+import tidegate
+from tidegate.errors import AskedWrongly, TidegateError
+from tidegate.spark.java import require_java
+from tidegate.spark.master import Master, parse_master, require_answer
+
+DEFAULT_MASTER = "local[*]"
+
+_QUIET_LOG4J = """\
+rootLogger.level = warn
+rootLogger.appenderRef.stderr.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n%ex
+"""
+
+
+def session(
+    master: str | None = None, app: str = "tidegate", **conf: str | int | float | bool
+) -> SparkSession:
+    """The session that runs already, or a new one on `master` (`local[*]` when nothing is said).
+
+    Under spark-submit the master and the settings given there stand, and only what they leave open
+    is filled in. `conf` wins over our own settings: `session("local[2]", **{"spark.ui.enabled":
+    True})`. What the JVM says goes to a file in the session's temporary directory; set
+    TIDEGATE_SPARK_LOG to a path to keep it, or to `-` to have it on the terminal.
+    """
+    asked = {key: _text(value) for key, value in conf.items()}
+    place = None if master is None else parse_master(master)
+    if (active := SparkSession.getActiveSession()) is not None:
+        _check_same_place(active, place)
+        for key, value in asked.items():
+            active.conf.set(key, value)
+        return active
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        return _submitted(place, app, asked)
+    return _launched(place or parse_master(DEFAULT_MASTER), app, asked)
+
+
+def settings(place: Master, directory: Path) -> dict[str, str]:
+    """What we set for `place`, before what the caller sets."""
+    common = {
+        "spark.scheduler.mode": "FAIR",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        "spark.sql.streaming.numRecentProgressUpdates": "1000",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    if not place.on_this_machine:
+        return common
+    here = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "2g",
+        "spark.local.dir": str(directory / "local"),
+        "spark.sql.warehouse.dir": str(directory / "warehouse"),
+        "spark.ui.enabled": "false",
+        "spark.executorEnv.PYTHONPATH": _source_root(),
+        "spark.executorEnv.SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    if place.cores is not None:
+        here["spark.sql.shuffle.partitions"] = str(max(2, min(place.cores, 16)))
+    return common | here
+
+
+def _launched(place: Master, app: str, asked: Mapping[str, str]) -> SparkSession:
+    """Starts a JVM of our own (or takes the one an earlier session left) and a context in it."""
+    directory = _work_directory()
+    log_configuration = directory / "log4j2.properties"
+    log_configuration.write_text(_QUIET_LOG4J)
+    quiet = f"-Dlog4j2.configurationFile={log_configuration.as_uri()}"
+    conf = SparkConf(loadDefaults=False).setMaster(place.url).setAppName(app)
+    for key, value in (settings(place, directory) | dict(asked)).items():
+        conf.set(key, value)
+    options = ["spark.driver.extraJavaOptions"]
+    if place.on_this_machine:
+        options.append("spark.executor.extraJavaOptions")
+    for option in options:
+        conf.set(option, f"{quiet} {asked.get(option, '')}".strip())
+    _prepare_environment(place, directory)
+    if SparkContext._gateway is None:
+        require_java()
+    require_answer(place)
+    try:
+        context = SparkContext(conf=conf, gateway=SparkContext._gateway or _gateway(conf))
+    except Exception as error:
+        raise TidegateError(
+            f"Spark did not start on '{place.url}': {_first_line(error)}{_last_words()}"
+        ) from error
+    return SparkSession(context)
+
+
+def _submitted(place: Master | None, app: str, asked: Mapping[str, str]) -> SparkSession:
+    """Joins the JVM that spark-submit started; its settings go before ours."""
+    given = SparkConf()
+    url = given.get("spark.master")
+    if place is not None and url is not None and url != place.url:
+        raise AskedWrongly(
+            f"spark-submit chose master '{url}', so '{place.url}' cannot be had; leave it out."
+        )
+    where = parse_master(url) if url is not None else place or parse_master(DEFAULT_MASTER)
+    given.setMaster(where.url)
+    given.setIfMissing("spark.app.name", app)
+    for key, value in settings(where, _work_directory()).items():
+        given.setIfMissing(key, value)
+    for key, value in asked.items():
+        given.set(key, value)
+    return SparkSession(SparkContext(conf=given))
+
+
+def _prepare_environment(place: Master, directory: Path) -> None:
+    """The part of the configuration that Spark reads from the environment only."""
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    # A SPARK_HOME of another release would start other jars than this pyspark was made for.
+    os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
+    if not place.on_this_machine:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        return
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    os.environ["SPARK_WORKER_DIR"] = str(directory / "workers")
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if _source_root() not in paths:
+        os.environ["PYTHONPATH"] = os.pathsep.join([_source_root(), *filter(None, paths)])
+
+
+def _gateway(conf: SparkConf) -> object:
+    """The JVM; its output, which is for diagnosis and not for people, goes to a file."""
+    if os.environ.get("TIDEGATE_SPARK_LOG") == "-":
+        return launch_gateway(conf)  # type: ignore[no-untyped-call]
+    with _log_file().open("ab") as log:
+        output = {"stdout": log, "stderr": log}
+        return launch_gateway(conf, popen_kwargs=output)  # type: ignore[no-untyped-call]
+
+
+def _log_file() -> Path:
+    return Path(os.environ.get("TIDEGATE_SPARK_LOG") or _work_directory() / "spark.log")
+
+
+def _last_words() -> str:
+    """The last lines of the JVM's log: the only cause there is when it did not come up."""
+    log = _log_file()
+    if not log.is_file():
+        return ""
+    return "\n" + "\n".join(log.read_text(errors="replace").splitlines()[-8:])
+
+
+def _check_same_place(active: SparkSession, place: Master | None) -> None:
+    running = active.sparkContext.master
+    if place is not None and place.url != running:
+        raise AskedWrongly(
+            f"a Spark session on '{running}' is running, so '{place.url}' cannot be had; stop it "
+            "first or leave the master out."
+        )
+
+
+@functools.cache
+def _work_directory() -> Path:
+    """Where Spark may write, away from the package and the current directory; gone at exit."""
+    directory = Path(tempfile.mkdtemp(prefix="tidegate-"))
+    atexit.register(_clean, directory, os.getpid())
+    return directory
+
+
+def _clean(directory: Path, owner: int) -> None:
+    """Stops Spark before its directories go; a forked child leaves both alone."""
+    if os.getpid() != owner:
+        return
+    if SparkContext._active_spark_context is not None:
+        SparkContext._active_spark_context.stop()
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def _source_root() -> str:
+    """The directory that has to be on a Python worker's path for `import tidegate`."""
+    return str(Path(tidegate.__file__).resolve().parent.parent)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).strip().splitlines()[0]
+
+
+def _text(value: str | int | float | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,202 @@
+"""A rate profile: how many rows have arrived by each millisecond, and when each row arrives.
+
+A profile is steps of constant rate; smooth shapes are cut into up to a thousand fine steps, each
+with the exact mean of its stretch. That keeps the count a chain of monotone operations, so that
+floating point cannot make a row arrive twice or never: row n has arrived by millisecond m if and
+only if `n < count(m)`, whatever range is asked for, today and in a replay.
+"""
+
+import hashlib
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from tidegate.errors import AskedWrongly
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+_FINE_STEPS = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """Rates from given milliseconds on; the last one holds for ever, or all repeat every period."""
+
+    starts_ms: Ints
+    """Where each step begins; the first is 0 (later only in a window of a longer profile)."""
+    rates: Floats
+    """Rows per second during each step."""
+    period_ms: int | None = None
+    base_rows: Floats = field(default_factory=lambda: np.empty(0))
+    """Rows arrived at the beginning of each step; follows from the others."""
+
+    def __post_init__(self) -> None:
+        if len(self.base_rows) == len(self.starts_ms):
+            return
+        grown = np.diff(self.starts_ms) * self.rates[:-1] / 1000.0
+        object.__setattr__(self, "base_rows", np.concatenate(([0.0], np.cumsum(grown))))
+
+    @property
+    def rows_per_period(self) -> float:
+        """Rows that arrive in one period, when there is one."""
+        assert self.period_ms is not None
+        last = (self.period_ms - self.starts_ms[-1]) * self.rates[-1] / 1000.0
+        return float(self.base_rows[-1] + last)
+
+    def rate(self, at_s: float) -> float:
+        """Rows per second at a time since the start."""
+        at_ms = at_s * 1000.0
+        if self.period_ms is not None:
+            at_ms %= self.period_ms
+        step = int(np.searchsorted(self.starts_ms, at_ms, side="right")) - 1
+        return float(self.rates[step]) if step >= 0 else 0.0
+
+    def cumulative(self, at_ms: npt.ArrayLike) -> Floats:
+        """Rows (with fraction) that arrived in the first `at_ms` milliseconds: rate's integral."""
+        at = np.maximum(np.asarray(at_ms, dtype=np.int64), 0)
+        if self.period_ms is None:
+            return self._within(at)
+        turns, at = np.divmod(at, self.period_ms)
+        once = self.rows_per_period
+        # Never past the first row of the next period, which is computed by another operation.
+        return np.minimum(turns * once + self._within(at), (turns + 1) * once)
+
+    def _within(self, at_ms: Ints) -> Floats:
+        step = np.searchsorted(self.starts_ms, at_ms, side="right") - 1
+        grown = self.base_rows[step] + (at_ms - self.starts_ms[step]) * self.rates[step] / 1000.0
+        last = len(self.starts_ms) - 1
+        # Never past the next step's base, for the same reason.
+        return np.where(
+            step < last, np.minimum(grown, self.base_rows[np.minimum(step + 1, last)]), grown
+        )
+
+    def count(self, at_ms: int) -> int:
+        """Whole rows that have arrived by millisecond `at_ms`."""
+        return int(self.cumulative(at_ms))
+
+    def arrival_us(self, rows: Ints) -> Ints:
+        """The microsecond at which each row (numbered from 0) arrives: the n-th at count n + 1."""
+        wanted = rows + 1.0
+        turn_us: Ints | int = 0
+        if self.period_ms is not None:
+            once = self.rows_per_period
+            turns = np.maximum(np.ceil(wanted / once) - 1.0, 0.0)
+            wanted = np.minimum(wanted - turns * once, once)
+            turn_us = turns.astype(np.int64) * self.period_ms * 1000
+        step = np.maximum(np.searchsorted(self.base_rows, wanted, side="left") - 1, 0)
+        since_us = np.ceil((wanted - self.base_rows[step]) / self.rates[step] * 1e6)
+        at_us = turn_us + self.starts_ms[step] * 1000 + since_us.astype(np.int64)
+        # Rounding may have put a row on the wrong side of a millisecond: `cumulative` decides.
+        at_ms = -(-at_us // 1000)
+        at_us = np.where(np.floor(self.cumulative(at_ms - 1)) > rows, (at_ms - 1) * 1000, at_us)
+        return np.where(np.floor(self.cumulative(at_ms)) <= rows, at_ms * 1000 + 1, at_us)
+
+    def window(self, begin_ms: int, end_ms: int) -> "Profile":
+        """The part that decides about rows arriving from `begin_ms` to `end_ms`, to send around."""
+        if self.period_ms is not None:
+            return self
+        first = max(int(np.searchsorted(self.starts_ms, begin_ms - 2, side="right")) - 1, 0)
+        last = int(np.searchsorted(self.starts_ms, end_ms + 2, side="right")) + 1
+        return Profile(
+            self.starts_ms[first:last], self.rates[first:last], None, self.base_rows[first:last]
+        )
+
+    @property
+    def fingerprint(self) -> str:
+        """Equal for profiles with the same arrivals, across processes."""
+        digest = hashlib.blake2b(digest_size=8)
+        digest.update(self.starts_ms.tobytes())
+        digest.update(self.rates.tobytes())
+        digest.update(str(self.period_ms).encode())
+        return digest.hexdigest()
+
+    def __str__(self) -> str:
+        """In the short form that `parse_profile` reads."""
+        steps = zip(self.starts_ms.tolist(), self.rates.tolist(), strict=True)
+        repeat = "" if self.period_ms is None else f"/{self.period_ms / 1000!r}"
+        return "step:" + ",".join(f"{rate!r}@{ms / 1000!r}" for ms, rate in steps) + repeat
+
+
+def constant(rate: float) -> Profile:
+    """Always the same rate."""
+    return steps([(0.0, rate)])
+
+
+def steps(changes: list[tuple[float, float]], period_s: float | None = None) -> Profile:
+    """`(second, rate)` pairs, the first at second 0; repeated every `period_s` when given."""
+    starts_ms = np.array([_to_ms(second) for second, _ in changes], dtype=np.int64)
+    rates = np.array([_rate(rate) for _, rate in changes], dtype=np.float64)
+    if not changes or starts_ms[0] != 0:
+        raise AskedWrongly("a rate profile begins at second 0; give the rate at 0 first.")
+    if np.any(np.diff(starts_ms) <= 0):
+        raise AskedWrongly(
+            "a rate profile's seconds must grow from step to step, by a millisecond at least."
+        )
+    if period_s is None:
+        return Profile(starts_ms, rates)
+    period_ms = _to_ms(period_s)
+    if period_ms <= starts_ms[-1]:
+        raise AskedWrongly(
+            f"a rate profile that repeats every {period_s:g} s has a step at second "
+            f"{starts_ms[-1] / 1000:g}; make the period longer than its last step."
+        )
+    if not np.any(rates > 0):
+        return Profile(starts_ms[:1], rates[:1])
+    return Profile(starts_ms, rates, period_ms)
+
+
+def ramp(begin: float, end: float, over_s: float) -> Profile:
+    """From one rate to another in a straight line, then on at the second."""
+    _rate(begin), _rate(end)
+    edges_ms = _edges(over_s)
+    middles = (edges_ms[:-1] + edges_ms[1:]) / 2.0 / edges_ms[-1]
+    rates = np.append(begin + (end - begin) * middles, end)
+    return Profile(edges_ms, rates.astype(np.float64))
+
+
+def sine(mean: float, amplitude: float, period_s: float) -> Profile:
+    """Swings around the mean, upwards first; begins at the mean."""
+    _rate(mean)
+    if abs(amplitude) > mean:
+        raise AskedWrongly(
+            f"a sine of {mean:g} +- {abs(amplitude):g} rows/s would have a negative rate; make the "
+            "amplitude at most the mean."
+        )
+    edges_ms = _edges(period_s)
+    turns = edges_ms / edges_ms[-1] * 2.0 * np.pi
+    means = mean + amplitude * -np.diff(np.cos(turns)) / np.diff(turns)
+    if mean == 0:
+        return constant(0)
+    return Profile(edges_ms[:-1], np.maximum(means, 0.0), int(edges_ms[-1]))
+
+
+def spike(base: float, peak: float, at_s: float, for_s: float) -> Profile:
+    """A base rate with another rate in between, from `at_s` for `for_s` seconds."""
+    if at_s == 0:
+        return steps([(0.0, peak), (for_s, base)])
+    return steps([(0.0, base), (at_s, peak), (at_s + for_s, base)])
+
+
+def _edges(over_s: float) -> Ints:
+    """Up to a thousand fine steps, on whole milliseconds, and where the last one ends."""
+    over_ms = _to_ms(over_s)
+    if over_ms < 1:
+        raise AskedWrongly(f"a rate profile cannot change over {over_s:g} s; give a longer time.")
+    count = min(_FINE_STEPS, over_ms)
+    return np.arange(count + 1, dtype=np.int64) * over_ms // count
+
+
+def _rate(value: float) -> float:
+    if not (np.isfinite(value) and 0 <= value <= 1e9):
+        raise AskedWrongly(
+            f"a rate of {value:g} rows/s is not possible; give a number from 0 to 1e9."
+        )
+    return value
+
+
+def _to_ms(second: float) -> int:
+    if not (np.isfinite(second) and 0 <= second <= 1e10):
+        raise AskedWrongly(f"second {second:g} is no time in a rate profile; give 0 or more.")
+    return round(second * 1000)
