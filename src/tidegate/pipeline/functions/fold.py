@@ -26,6 +26,8 @@ class Groups:
     state: pa.Table
     state_group: Numbers
     count: int
+    every: bool = False
+    """Ask for the new state of every group, even of one that did not change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,11 @@ class Folded:
 
 class BoundFold(Protocol):
     """A fold that knows its columns."""
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The columns of the rows that it reads."""
+        ...
 
     @property
     def state(self) -> tuple[pa.Field, ...]:

@@ -17,6 +17,11 @@ class BoundMeasure(Protocol):
     """A measure that knows its columns; every group has exactly one state and one result."""
 
     @property
+    def needs(self) -> tuple[str, ...]:
+        """The columns of the rows that it reads."""
+        ...
+
+    @property
     def state(self) -> tuple[pa.Field, ...]:
         """What it keeps per group."""
         ...
@@ -59,6 +64,11 @@ class BoundAggregate:
     """Several measures in one state row."""
 
     measures: tuple[BoundMeasure, ...]
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The columns that any measure reads, each once."""
+        return tuple(dict.fromkeys(name for measure in self.measures for name in measure.needs))
 
     @property
     def state(self) -> tuple[pa.Field, ...]:

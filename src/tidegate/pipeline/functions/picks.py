@@ -38,6 +38,11 @@ class BoundPick:
     by_is_result: bool = False
 
     @property
+    def needs(self) -> tuple[str, ...]:
+        """The columns that it reads."""
+        return tuple(carried.column for carried in (self.by, *self.carried))
+
+    @property
     def state(self) -> tuple[pa.Field, ...]:
         """The value it was picked by, then what it carries."""
         return self.by.field, *self.result[self.by_is_result :]

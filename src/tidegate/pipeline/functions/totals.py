@@ -44,11 +44,16 @@ class Summand:
     type: pa.DataType
     what: str
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The columns that it reads."""
+        return (*self.present, *self.factors)
+
     def rows(self, groups: Groups) -> tuple[Numbers, Values | None]:
         """Groups and values of the rows that add something; None where every value is 1."""
         chosen: Mask | None = None
         values: Values | None = None
-        for name in (*self.present, *self.factors):
+        for name in self.needs:
             column = groups.rows[name]
             factor = name in self.factors
             array = whole(column, self.type if factor else column.type)
@@ -111,6 +116,11 @@ class BoundTotal:
     """A sum of nothing is null; a count of nothing is 0."""
 
     @property
+    def needs(self) -> tuple[str, ...]:
+        """The columns that it reads."""
+        return self.summand.needs
+
+    @property
     def state(self) -> tuple[pa.Field, ...]:
         """The total so far."""
         return (pa.field(self.name, self.summand.type),)
@@ -137,6 +147,11 @@ class BoundMean:
     name: str
     counted: Summand
     summand: Summand
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The columns that it reads."""
+        return self.summand.needs
 
     @property
     def state(self) -> tuple[pa.Field, ...]:
