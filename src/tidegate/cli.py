@@ -7,6 +7,7 @@ import typer
 
 from tidegate import __version__
 from tidegate.commands.output import err, out
+from tidegate.commands.state import state
 from tidegate.errors import AskedWrongly, TidegateError
 
 app = typer.Typer(
@@ -31,6 +32,9 @@ def _root(
     ] = False,
 ) -> None:
     """Options of every command."""
+
+
+app.command("state")(state)
 
 
 def main() -> None:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.pipeline.graph import Channel, Graph, Keyed
 from tidegate.spark.state.files import Durable
@@ -59,10 +61,11 @@ def describe(graph: Graph) -> dict[str, Any]:
         "pipeline": graph.name,
         "operators": {
             node.name: {
-                "key": [f"{column.name} {column.type}" for column in node.key_schema],
+                "key": [[column.name, str(column.type)] for column in node.key_schema],
                 "shards": node.shards,
-                "state": [f"{column.name} {column.type}" for column in node.bound.state],
+                "state": [[column.name, str(column.type)] for column in node.bound.state],
                 "within": node.bound.within,
+                "schema": _packed(pa.schema([*node.key_schema, *node.bound.state])),
             }
             for node in graph.nodes.values()
             if isinstance(node, Keyed)
@@ -100,7 +103,14 @@ def difference(found: dict[str, Any], wanted: dict[str, Any]) -> str | None:
 
 
 def _show(value: Any) -> str:
-    return "(" + ", ".join(value) + ")" if isinstance(value, list) else str(value)
+    if isinstance(value, list):
+        return "(" + ", ".join(f"{name} {kind}" for name, kind in value) + ")"
+    return str(value)
+
+
+def _packed(schema: pa.Schema) -> str:
+    """Arrow's own form of a schema, for tools that read the state without the pipeline."""
+    return bytes(schema.serialize()).hex()
 
 
 def require_description(checkpoint: Checkpoint) -> dict[str, Any]:
