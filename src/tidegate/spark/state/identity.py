@@ -23,6 +23,22 @@ def same_keys(left: pa.Table, right: pa.Table) -> NDArray[np.bool_]:
     return same
 
 
+def by_slot(slots: Slots) -> Numbers:
+    """The stable order of the slots.
+
+    Sorting numbers is several times as fast as sorting their places, so each place rides in the
+    low bits of its slot. Slots that differ only there are rare; then it is done the slow way.
+    """
+    low = np.uint64((1 << len(slots).bit_length()) - 1)
+    packed = (slots & ~low) | np.arange(len(slots), dtype=np.uint64)
+    packed.sort()
+    order: Numbers = (packed & low).view(np.int64)
+    ordered = slots[order]
+    if np.any(ordered[1:] < ordered[:-1]):
+        return np.argsort(slots, kind="stable")
+    return order
+
+
 def distinct(slots: Slots, keys: pa.Table) -> tuple[Numbers, Numbers]:
     """Number the distinct keys in the order of their slots.
 
@@ -32,7 +48,7 @@ def distinct(slots: Slots, keys: pa.Table) -> tuple[Numbers, Numbers]:
     if count == 0:
         empty = np.empty(0, dtype=np.int64)
         return empty, empty
-    order = np.argsort(slots, kind="stable")
+    order = by_slot(slots)
     ordered = slots[order]
     starts = np.empty(count, dtype=np.bool_)
     starts[0] = True

@@ -117,10 +117,26 @@ def find(
 
 def newest_first(number: Numbers, sub: Numbers) -> Numbers:
     """Of rows that stand newest first, the first of each (key, within), in that order."""
+    if not len(number):
+        return np.empty(0, dtype=np.int64)
+    low = int(sub.min())
+    width = int(sub.max()) - low + 1
+    if (
+        width * (int(number.max()) + 1) < 2**63
+    ):  # one sort instead of two, and it need not be stable
+        code = number * width + (sub - low)
+        order = np.argsort(code)
+        starts = _where_it_changes(code[order])
+        return np.minimum.reduceat(order, np.flatnonzero(starts))
     order = np.lexsort((sub, number))  # stable: the newest of equal rows stays in front
-    first = np.ones(len(order), dtype=np.bool_)
-    first[1:] = (number[order][1:] != number[order][:-1]) | (sub[order][1:] != sub[order][:-1])
-    return order[first]
+    return order[_where_it_changes(number[order]) | _where_it_changes(sub[order])]
+
+
+def _where_it_changes(numbers: Numbers) -> NDArray[np.bool_]:
+    """Whether each number differs from the one before it; the first one does."""
+    starts = np.ones(len(numbers), dtype=np.bool_)
+    np.not_equal(numbers[1:], numbers[:-1], out=starts[1:])
+    return starts
 
 
 def integers(table: pa.Table, name: str) -> Numbers:

@@ -84,9 +84,8 @@ def merged(
             parts.append(pa.Table.from_batches([reach.layer.table.take(pa.array(rows))]))
     table = pa.concat_tables(parts)
     slots = table.column(SLOT).to_numpy()
-    number, _ = distinct(slots, table.select(key))
-    sub = np.zeros(len(number), dtype=np.int64) if within is None else integers(table, within)
-    newest = newest_first(number, sub)
+    number, first = distinct(slots, table.select(key))
+    newest = first if within is None else newest_first(number, integers(table, within))
     table = table.take(pa.array(newest))
     at_bottom = bottom[(table.column(SLOT).to_numpy() >> np.uint64(48)).astype(np.int64)]
     return table.filter(pa.array(~at_bottom | alive(table, at_us)))

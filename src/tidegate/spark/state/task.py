@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tidegate.errors import TidegateError, nearest
 from tidegate.pipeline.keyed import BoundKeyed, KeyedBatch, Update
-from tidegate.spark.state.identity import distinct
+from tidegate.spark.state.identity import by_slot, distinct
 from tidegate.spark.state.layer import NodeCache, piece_ranges, write_pieces
 from tidegate.spark.state.layout import (
     DEAD,
@@ -121,7 +121,7 @@ class TaskState:
         if not delta.num_rows and not kept:
             return None
         if np.any(slots[1:] < slots[:-1]):
-            delta = delta.take(pa.array(np.argsort(slots, kind="stable")))
+            delta = delta.take(pa.array(by_slot(slots)))
             slots = delta.column(SLOT).to_numpy()
         file, bounds = self._write(delta, slots)
         depth = {s: len(self.version.chains[s]) for s in np.flatnonzero(np.diff(bounds)).tolist()}
