@@ -103,7 +103,7 @@ def windows_of(t: int, every: int, size: int) -> list[int]:
     return [s for s in range(-200, 200) if s % every == 0 and s <= t < s + size]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     batches,
     st.sampled_from([(10, 10), (5, 15), (10, 14), (7, 7)]),
@@ -137,7 +137,7 @@ def test_windows_are_what_brute_force_gives(batches, every_size, delay, emit):
             assert replay.state() == {span: windowed(rows) for span, rows in state.items()}
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     batches,
     st.sampled_from([3, 10]),
@@ -184,6 +184,22 @@ def test_a_window_closes_without_a_row_of_its_key(tmp_path):
     assert replay.run([], 2, 1) == ({("a", 0, 10): (1, 1, 1)}, 0)
     assert replay.run([at("a", 9)], 2, 2) == ({}, 1)
     assert replay.state() == {("b", 10, 20): (1, 1, 1)}
+
+
+def test_a_window_is_over_when_the_watermark_is_exactly_at_its_end(tmp_path):
+    bound = tg.window(WINDOWED, every="10 seconds").bind(ROWS, ("k",))
+    replay = Replay(bound, str(tmp_path), 0)
+    replay.run([at("a", 3), at("b", 10)], 1, 0)
+    assert replay.run([at("a", 9), at("a", 10)], 1, 0) == ({("a", 0, 10): (1, 1, 1)}, 1)
+    assert replay.state() == {("a", 10, 20): (1, 1, 1), ("b", 10, 20): (1, 1, 1)}
+
+
+def test_a_session_is_over_when_the_watermark_is_exactly_at_its_end(tmp_path):
+    bound = tg.sessions(JOINED, gap="10 seconds").bind(ROWS, ("k",))
+    replay = Replay(bound, str(tmp_path), 0)
+    replay.run([at("a", 0), at("b", 10)], 1, 0)
+    assert replay.run([at("c", 0), at("c", 1)], 1, 0) == ({("a", 0, 10): (1, 1, 1)}, 1)
+    assert replay.state() == {("b", 10, 20): (1, 1, 1), ("c", 1, 11): (1, 1, 1)}
 
 
 def test_a_late_bridge_joins_two_open_sessions_and_an_end_is_told_once(tmp_path):
