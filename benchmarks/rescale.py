@@ -31,14 +31,18 @@ def write_feed(directory: Path, keys: int, batches: int, rows: int) -> None:
     for number in range(batches):
         part = np.arange(keys) if number == 0 else chance.integers(0, keys, rows)
         table = pa.table({"k": pa.array(part).cast(pa.string()), "v": np.ones(len(part), np.int64)})
-        pq.write_table(table, directory / f"{number:05d}.parquet", row_group_size=max(1, len(part) // FEW))
+        pq.write_table(
+            table, directory / f"{number:05d}.parquet", row_group_size=max(1, len(part) // FEW)
+        )
 
 
 def ours(spark: SparkSession, feed: Path, place: Path, batches: int) -> dict[str, Any]:
     """Rescale live, half way."""
     summary = tg.aggregate(n=tg.count(), total=tg.sum("v"))
     reader = spark.readStream.schema("k string, v long").option("maxFilesPerTrigger", 1)
-    flow = tg.pipeline("bench", reader.parquet(str(feed))).keyed("sums", summary, key="k").to("noop")
+    flow = (
+        tg.pipeline("bench", reader.parquet(str(feed))).keyed("sums", summary, key="k").to("noop")
+    )
     run = flow.start(str(place), tasks=FEW)
     half = batches // 2
     while run.isActive and len(run.results()) < batches:
@@ -75,8 +79,10 @@ def sparks(spark: SparkSession, feed: Path, place: Path, batches: int) -> dict[s
 
     def start() -> Any:
         reader = spark.readStream.schema("k string, v long").option("maxFilesPerTrigger", 1)
-        rows = reader.parquet(str(feed)).groupBy("k").agg(
-            F.count("*").alias("n"), F.sum("v").alias("total")
+        rows = (
+            reader.parquet(str(feed))
+            .groupBy("k")
+            .agg(F.count("*").alias("n"), F.sum("v").alias("total"))
         )
 
         def note(frame: Any, batch_id: int) -> None:
@@ -125,7 +131,11 @@ def run(options: Options) -> Bench:
         [live, stopped],
         [
             at_most("longest gap over the median gap", ratio, 2.0),
-            at_most("gap at the rescale over Spark's", live["gap_at_rescale_s"] / stopped["gap_at_rescale_s"], 0.5),
+            at_most(
+                "gap at the rescale over Spark's",
+                live["gap_at_rescale_s"] / stopped["gap_at_rescale_s"],
+                0.5,
+            ),
             at_most("rows lost", live["rows_lost"], 0),
         ],
     )

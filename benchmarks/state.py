@@ -56,8 +56,8 @@ def run_spark(provider: str) -> Callable[[SparkSession, Path, Path], Any]:
 
     def start(spark: SparkSession, feed: Path, place: Path) -> Any:
         spark.conf.set("spark.sql.streaming.stateStore.providerClass", provider)
-        summary = stream(spark, feed).groupBy("k").agg(
-            F.count("*").alias("n"), F.sum("v").alias("total")
+        summary = (
+            stream(spark, feed).groupBy("k").agg(F.count("*").alias("n"), F.sum("v").alias("total"))
         )
         writer = summary.writeStream.outputMode("update").format("noop")
         return writer.option("checkpointLocation", str(place)).start()
@@ -69,7 +69,9 @@ def run_apply_in_pandas(spark: SparkSession, feed: Path, place: Path) -> Any:
     """`applyInPandasWithState`: one Python call per key."""
     from pyspark.sql.streaming.state import GroupStateTimeout
 
-    def update(key: tuple[str], parts: Iterator[pd.DataFrame], state: Any) -> Iterator[pd.DataFrame]:
+    def update(
+        key: tuple[str], parts: Iterator[pd.DataFrame], state: Any
+    ) -> Iterator[pd.DataFrame]:
         n, total = state.get if state.exists else (0, 0)
         for part in parts:
             n, total = n + len(part), total + int(part["v"].sum())
@@ -77,8 +79,12 @@ def run_apply_in_pandas(spark: SparkSession, feed: Path, place: Path) -> Any:
         yield pd.DataFrame({"k": [key[0]], "n": [n], "total": [total]})
 
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
-    summary = stream(spark, feed).groupBy("k").applyInPandasWithState(
-        update, OUTPUT, "n long, total long", "update", GroupStateTimeout.NoTimeout
+    summary = (
+        stream(spark, feed)
+        .groupBy("k")
+        .applyInPandasWithState(
+            update, OUTPUT, "n long, total long", "update", GroupStateTimeout.NoTimeout
+        )
     )
     writer = summary.writeStream.outputMode("update").format("noop")
     return writer.option("checkpointLocation", str(place)).start()
@@ -105,8 +111,10 @@ def run_transform(spark: SparkSession, feed: Path, place: Path) -> Any:
             return
 
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
-    summary = stream(spark, feed).groupBy("k").transformWithStateInPandas(
-        Sums(), OUTPUT, "update", "none"
+    summary = (
+        stream(spark, feed)
+        .groupBy("k")
+        .transformWithStateInPandas(Sums(), OUTPUT, "update", "none")
     )
     writer = summary.writeStream.outputMode("update").format("noop")
     return writer.option("checkpointLocation", str(place)).start()
@@ -143,7 +151,9 @@ def _durations(query: Any) -> list[float]:
     ]
 
 
-def touch_one_percent(spark: SparkSession, root: Path, keys: int, say: Callable[[str], None]) -> dict[str, Any]:
+def touch_one_percent(
+    spark: SparkSession, root: Path, keys: int, say: Callable[[str], None]
+) -> dict[str, Any]:
     """Fill the state with `keys` keys, then time batches that touch one in a hundred."""
     feed = root / "touch"
     feed.mkdir()
@@ -151,12 +161,16 @@ def touch_one_percent(spark: SparkSession, root: Path, keys: int, say: Callable[
     fill = 10
     for number in range(fill):
         part = order[number::fill]
-        table = pa.table({"k": pa.array(part).cast(pa.string()), "v": np.ones(len(part), dtype=np.int64)})
+        table = pa.table(
+            {"k": pa.array(part).cast(pa.string()), "v": np.ones(len(part), dtype=np.int64)}
+        )
         pq.write_table(table, feed / f"{number:05d}.parquet", row_group_size=len(part) // CORES)
     chance = np.random.default_rng(2)
     for number in range(fill, fill + 20):
         part = chance.choice(keys, keys // 100, replace=False)
-        table = pa.table({"k": pa.array(part).cast(pa.string()), "v": np.ones(len(part), dtype=np.int64)})
+        table = pa.table(
+            {"k": pa.array(part).cast(pa.string()), "v": np.ones(len(part), dtype=np.int64)}
+        )
         pq.write_table(table, feed / f"{number:05d}.parquet", row_group_size=len(part) // CORES)
     say(f"filling the state with {keys:,} keys")
     query = run_ours(spark, feed, root / "touch-ck")
@@ -219,6 +233,11 @@ def run(options: Options) -> Bench:
         touched = touch_one_percent(spark, root, many, options.say)
         results.append(touched)
         aims.append(
-            Aim("state rows kept of all keys", touched["state_rows"] / many, "= 1", touched["state_rows"] == many)
+            Aim(
+                "state rows kept of all keys",
+                touched["state_rows"] / many,
+                "= 1",
+                touched["state_rows"] == many,
+            )
         )
     return Bench("state", results, aims)

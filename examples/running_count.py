@@ -29,8 +29,10 @@ def main(spark=None, seconds: float = 10) -> dict[str, int]:
                 tasks = result.plan.operators["per_key"].tasks
                 count = sum(report.rows_in for report in result.of("per_key"))
                 rows += count
-                print(f"batch {result.plan.batch_id:3}: {count:6,} rows on {tasks} tasks "
-                      f"in {result.duration_s * 1000:5.0f} ms")
+                print(
+                    f"batch {result.plan.batch_id:3}: {count:6,} rows on {tasks} tasks "
+                    f"in {result.duration_s * 1000:5.0f} ms"
+                )
             batches = len(results)
             if rows > 1000 * seconds:
                 run.rescale("per_key", tasks=6)

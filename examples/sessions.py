@@ -25,9 +25,7 @@ def main(spark=None, seconds: float = 10) -> dict[str, int]:
             tg.pipeline("visits", clicks, arrival="timestamp")
             .keyed(
                 "sessions",
-                tg.sessions(
-                    tg.aggregate(clicks=tg.count()), gap="500 ms", event_time="timestamp"
-                ),
+                tg.sessions(tg.aggregate(clicks=tg.count()), gap="500 ms", event_time="timestamp"),
                 key="key",
             )
             .to(show)
@@ -41,7 +39,9 @@ def main(spark=None, seconds: float = 10) -> dict[str, int]:
         still_open = tg.read_state(checkpoint, "sessions")
     done = [row for rows in closed.values() for row in rows]
     clicks_seen = sum(row["clicks"] for row in done) + sum(still_open["clicks"].to_pylist())
-    print(f"{len(done)} sessions closed, {still_open.num_rows} open; {clicks_seen:,} clicks in them")
+    print(
+        f"{len(done)} sessions closed, {still_open.num_rows} open; {clicks_seen:,} clicks in them"
+    )
     return {"rows": rows, "clicks": clicks_seen, "closed": len(done)}
 
 

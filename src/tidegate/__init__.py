@@ -1,6 +1,6 @@
 """Tidegate keeps a Spark streaming pipeline inside its latency target with few cores.
 
-`import tidegate as tg`; then `tg.pipeline(...)`, operators such as `tg.count()`, and `tg.session()`.
+`import tidegate as tg`; then `tg.session()`, `tg.pipeline(...)` and operators such as `tg.count()`.
 Names are loaded on first use, so that commands that need no Spark start at once.
 """
 
@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tidegate.errors import AskedWrongly, TidegateError
-    from tidegate.pipeline.functions import (
+    from tidegate.pipelines.functions import (
         aggregate,
         count,
         latest,
         max,
         mean,
         min,
+        sessions,
         sum,
+        top_n,
+        window,
     )
-    from tidegate.pipeline.keyed import KeyedBatch, Update
-    from tidegate.pipeline.stream import Stream, pipeline
+    from tidegate.pipelines.keyed import KeyedBatch, Update
+    from tidegate.pipelines.stream import Stream, pipeline
     from tidegate.spark.run import Run
     from tidegate.spark.session import session
     from tidegate.spark.source import arrivals
@@ -30,16 +33,28 @@ __version__ = "0.1.0.dev0"
 _HOMES = {
     "AskedWrongly": "errors",
     "TidegateError": "errors",
-    "KeyedBatch": "pipeline.keyed",
-    "Update": "pipeline.keyed",
-    "Stream": "pipeline.stream",
-    "pipeline": "pipeline.stream",
+    "KeyedBatch": "pipelines.keyed",
+    "Update": "pipelines.keyed",
+    "Stream": "pipelines.stream",
+    "pipeline": "pipelines.stream",
     "Run": "spark.run",
     "session": "spark.session",
     "arrivals": "spark.source",
     "read_state": "spark.state.read",
     **dict.fromkeys(
-        ["aggregate", "count", "latest", "max", "mean", "min", "sum"], "pipeline.functions"
+        [
+            "aggregate",
+            "count",
+            "latest",
+            "max",
+            "mean",
+            "min",
+            "sessions",
+            "sum",
+            "top_n",
+            "window",
+        ],
+        "pipelines.functions",
     ),
 }
 
@@ -60,7 +75,10 @@ __all__ = [
     "pipeline",
     "read_state",
     "session",
+    "sessions",
     "sum",
+    "top_n",
+    "window",
 ]
 
 

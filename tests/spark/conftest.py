@@ -1,4 +1,5 @@
 import pytest
+
 from tidegate.spark.session import session
 
 

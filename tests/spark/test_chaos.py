@@ -104,15 +104,23 @@ def test_kill_nine_of_drivers_and_executors(tmp_path):
         log = (tmp_path / f"log-{attempt}").open("wb")
         process = subprocess.Popen(
             [sys.executable, str(DRIVER), str(tmp_path), "local-cluster[2,2,1024]", str(attempt)],
-            stdout=log, stderr=log, env={**os.environ, "TIDEGATE_CACHE": "cache"},
+            stdout=log,
+            stderr=log,
+            env={**os.environ, "TIDEGATE_CACHE": "cache"},
         )
         try:
             said = f"the driver of round {attempt} did not start: {tmp_path}/log-{attempt}"
-            assert wait_for(lambda n=attempt: (tmp_path / f"started-{n}").exists(), 180, process), said
+            assert wait_for(lambda n=attempt: (tmp_path / f"started-{n}").exists(), 180, process), (
+                said
+            )
             if not last:
                 seen = len(list((tmp_path / "out").glob("*.json")))
                 more = chance.choice([0, 1, 1, 2])
-                wait_for(lambda n=seen + more: len(list((tmp_path / "out").glob("*.json"))) >= n, 120, process)
+                wait_for(
+                    lambda n=seen + more: len(list((tmp_path / "out").glob("*.json"))) >= n,
+                    120,
+                    process,
+                )
                 process_wait(process, chance.random() * 0.6)
                 victims = executors(process.pid) if attempt % 2 else []
                 if victims:  # an executor dies; the driver must carry on
@@ -122,9 +130,9 @@ def test_kill_nine_of_drivers_and_executors(tmp_path):
                 if process.poll() is None:
                     kills["driver"] += 1
             else:
-                assert wait_for(lambda: (tmp_path / "finished").exists(), 300, process), (
-                    Path(log.name).read_text()[-3000:]
-                )
+                assert wait_for(lambda: (tmp_path / "finished").exists(), 300, process), Path(
+                    log.name
+                ).read_text()[-3000:]
         finally:
             kill_tree(process)
             log.close()

@@ -41,7 +41,9 @@ def flow_of(feed: Feed, spark, sink):
 
 
 def stored(checkpoint) -> dict[str, tuple[int, int]]:
-    return {r["k"]: (r["n"], r["total"]) for r in tg.read_state(str(checkpoint), "sums").to_pylist()}
+    return {
+        r["k"]: (r["n"], r["total"]) for r in tg.read_state(str(checkpoint), "sums").to_pylist()
+    }
 
 
 def test_rescale_and_reroute_between_batches_change_nothing_but_the_route(spark, tmp_path):
@@ -179,14 +181,23 @@ def test_order_within_a_key_is_kept_when_asked_for(spark, tmp_path):
         feed.add(pa.table({"k": [f"k{v % 7}" for v in part], "v": part}))
     flow = (
         tg.pipeline("ordered", feed.stream(spark).repartition(3))
-        .keyed("chain", chain, key="k", state="text string", output="k string, text string",
-               order_by="v", shards=16)
+        .keyed(
+            "chain",
+            chain,
+            key="k",
+            state="text string",
+            output="k string, text string",
+            order_by="v",
+            shards=16,
+        )
         .to(sink)
     )
     run = flow.start(str(tmp_path / "ck"), tasks=3)
     try:
         run.processAllAvailable()
-        found = {r["k"]: r["text"] for r in tg.read_state(str(tmp_path / "ck"), "chain").to_pylist()}
+        found = {
+            r["k"]: r["text"] for r in tg.read_state(str(tmp_path / "ck"), "chain").to_pylist()
+        }
         expected = collections.defaultdict(str)
         for value in range(number):
             expected[f"k{value % 7}"] += f"{value},"
@@ -232,11 +243,13 @@ def test_a_cut_makes_two_segments_and_a_loop_halves_until_one(spark, tmp_path):
     def halve(table: pa.Table) -> pa.Table:
         odd = table["n"].to_numpy()
         more = odd > 1
-        return pa.table({
-            "id": table["id"],
-            "n": np.where(more, odd // 2, odd),
-            "steps": table["steps"].to_numpy() + more,
-        })
+        return pa.table(
+            {
+                "id": table["id"],
+                "n": np.where(more, odd // 2, odd),
+                "steps": table["steps"].to_numpy() + more,
+            }
+        )
 
     start = tg.pipeline("collatz", feed.stream(spark))
     back = start.loop("again")
@@ -299,10 +312,19 @@ def test_a_wrong_output_schema_names_operator_and_column(spark, tmp_path):
 @pytest.mark.parametrize(
     "change, message",
     [
-        (lambda s: tg.pipeline("other", s).keyed("n", tg.count(), key="k"), "belongs to pipeline 'p'"),
-        (lambda s: tg.pipeline("p", s).keyed("m", tg.count(), key="k"), "'n', which the pipeline no longer"),
+        (
+            lambda s: tg.pipeline("other", s).keyed("n", tg.count(), key="k"),
+            "belongs to pipeline 'p'",
+        ),
+        (
+            lambda s: tg.pipeline("p", s).keyed("m", tg.count(), key="k"),
+            "'n', which the pipeline no longer",
+        ),
         (lambda s: tg.pipeline("p", s).keyed("n", tg.count(), key="v"), "had the key"),
-        (lambda s: tg.pipeline("p", s).keyed("n", tg.count(), key="k", shards=8), "shard count 256, now 8"),
+        (
+            lambda s: tg.pipeline("p", s).keyed("n", tg.count(), key="k", shards=8),
+            "shard count 256, now 8",
+        ),
         (lambda s: tg.pipeline("p", s).keyed("n", tg.sum("v"), key="k"), "had the state"),
     ],
 )

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.pipeline.keyed import BoundKeyed
+from tidegate.pipelines.keyed import BoundKeyed
 from tidegate.spark.state.files import Durable
 from tidegate.spark.state.layer import NodeCache
 from tidegate.spark.state.layout import file_schema, shard_of, slot_of

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from keyed_store import SHARDS, Store
 
 from tidegate.errors import AskedWrongly, TidegateError
-from tidegate.pipeline import functions as tg
+from tidegate.pipelines import functions as tg
 
 KEY = pa.schema([("k", pa.string()), ("j", pa.int32())])
 ROWS = pa.schema(

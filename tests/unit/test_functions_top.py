@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from keyed_store import SHARDS, Store
 
 from tidegate.errors import AskedWrongly
-from tidegate.pipeline import functions as tg
+from tidegate.pipelines import functions as tg
 
 KEY = pa.schema([("k", pa.string())])
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from keyed_store import SHARDS, Store
 
 from tidegate.errors import TidegateError
-from tidegate.pipeline.keyed import BoundKeyed, KeyedBatch, Update
+from tidegate.pipelines.keyed import BoundKeyed, KeyedBatch, Update
 from tidegate.spark.state import layer as layer_module
 from tidegate.spark.state.version import Version
 

@@ -52,7 +52,9 @@ def rerouted(route: Route, moves: Mapping[int, int], tasks: int) -> Route:
         if not 0 <= shard < len(route):
             raise AskedWrongly(f"there is no shard {shard}; shards are 0 to {len(route) - 1}")
         if not 0 <= task < tasks:
-            raise AskedWrongly(f"there is no task {task} to move shard {shard} to; tasks are 0 to {tasks - 1}")
+            raise AskedWrongly(
+                f"there is no task {task} to move shard {shard} to; tasks are 0 to {tasks - 1}"
+            )
         changed[shard] = task
     return tuple(changed)
 

@@ -5,7 +5,7 @@ from threading import Lock
 
 from tidegate.control.route import even_route, rerouted, rescaled
 from tidegate.errors import AskedWrongly, nearest
-from tidegate.pipeline.graph import Keyed, Map, Node
+from tidegate.pipelines.graph import Keyed, Map, Node
 from tidegate.spark.batchplan import BatchPlan, OperatorPlan
 
 
@@ -50,9 +50,7 @@ class Allocation:
             raise AskedWrongly(f"operator '{operator}' has no shards: only keyed operators do")
         with self._lock:
             old = self._wanted[operator]
-            self._wanted[operator] = OperatorPlan(
-                old.tasks, rerouted(old.route, moves, old.tasks)
-            )
+            self._wanted[operator] = OperatorPlan(old.tasks, rerouted(old.route, moves, old.tasks))
 
     def snapshot(self) -> dict[str, OperatorPlan]:
         """What holds now."""

@@ -2,7 +2,7 @@
 
 The producer's tasks write files; when its batch commits, one small file names them under the
 producer's batch id. A replayed batch finds its name taken and leaves it. The consumer is an
-ordinary streaming source whose offset is "how many producer batches", so Spark replays it by offset.
+ordinary streaming source whose offset is a producer batch id, so Spark replays it by offset.
 """
 
 import json
@@ -46,25 +46,29 @@ class Log:
         self.commits.make()
 
     def length(self) -> int:
-        """How many producer batches are committed: one more than the newest."""
+        """One more than the newest producer batch that was handed over."""
         names = [name for name in self.commits.names() if name.endswith(".json")]
         return int(names[-1].removesuffix(".json")) + 1 if names else 0
 
     def commit(self, batch_id: int, files: list[tuple[str, int]]) -> None:
-        """Hand a producer batch over; a batch that was handed over already stays as it is."""
+        """Hand a producer batch over; a batch that was handed over already stays as it is.
+
+        An empty batch is not handed over: the consumer is not woken for nothing, and a loop in
+        which nothing goes round comes to rest.
+        """
         name = _name(batch_id)
-        if not self.commits.exists(name):
+        if files and not self.commits.exists(name):
             self.commits.write_json(name, {"batch": batch_id, "files": sorted(files)})
 
     def files(self, start: int, end: int) -> list[str]:
-        """The files of the producer batches from `start` up to `end`, in order.
-
-        A producer batch in which nothing entered this channel has a commit without files.
-        """
-        found: list[str] = []
-        for batch_id in range(start, end):
-            found += [name for name, _ in self.commits.read_json(_name(batch_id))["files"]]
-        return found
+        """The files of the producer batches from `start` up to `end`, in order."""
+        first, behind = _name(start), _name(end)
+        return [
+            file
+            for name in self.commits.names()
+            if first <= name < behind
+            for file, _ in self.commits.read_json(name)["files"]
+        ]
 
     def forget(self, end: int) -> None:
         """Remove batches that the consumer has committed and will not ask for again."""

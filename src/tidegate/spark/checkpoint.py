@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from tidegate.errors import AskedWrongly, TidegateError
-from tidegate.pipeline.graph import Channel, Graph, Keyed
+from tidegate.pipelines.graph import Channel, Graph, Keyed
 from tidegate.spark.state.files import Durable
 
 FORMAT = 1
@@ -90,7 +90,9 @@ def difference(found: dict[str, Any], wanted: dict[str, Any]) -> str | None:
             return f"it holds state of operator '{name}', which the pipeline no longer has"
         for what, said in (("key", "key"), ("shards", "shard count"), ("state", "state")):
             if old[what] != new[what]:
-                return f"operator '{name}' had the {said} {_show(old[what])}, now {_show(new[what])}"
+                return (
+                    f"operator '{name}' had the {said} {_show(old[what])}, now {_show(new[what])}"
+                )
         if old["within"] != new["within"]:
             return f"operator '{name}' had within={old['within']}, now within={new['within']}"
     for segment, operators in found["segments"].items():
@@ -118,8 +120,8 @@ def require_description(checkpoint: Checkpoint) -> dict[str, Any]:
     found = checkpoint.description()
     if found is None:
         raise AskedWrongly(
-            f"{checkpoint.root.url} is not a Tidegate checkpoint: it has no {_DESCRIPTION}; give the "
-            "directory that was passed as checkpoint="
+            f"{checkpoint.root.url} is not a Tidegate checkpoint: it has no {_DESCRIPTION}; give "
+            "the directory that was passed as checkpoint="
         )
     if found.get("format") != FORMAT:
         raise TidegateError(

@@ -9,12 +9,11 @@ import gc
 
 import numpy  # noqa: F401
 import pandas  # noqa: F401
-import pyarrow.compute
 import pyspark.sql.functions
 import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager
 
-import tidegate.spark.channel  # noqa: F401
+import tidegate.spark.channel
 import tidegate.spark.source
 import tidegate.spark.worker  # noqa: F401
 

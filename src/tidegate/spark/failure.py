@@ -5,9 +5,11 @@ import re
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from tidegate.errors import TidegateError
 
+_PACKAGE = Path(__file__).resolve().parents[1]
 _MARK = "tidegate-failure:"
 _PATTERN = re.compile(re.escape(_MARK) + r"(\{.*?\})" + re.escape(":end"), re.DOTALL)
 
@@ -26,8 +28,8 @@ def told_of(operator: str) -> Iterator[None]:
     except Exception as error:
         line = _users_line(error)
         message = (
-            f"operator '{operator}' raised {type(error).__name__}: {error}{line}; the batch was not "
-            "committed and is repeated at the next start"
+            f"operator '{operator}' raised {type(error).__name__}: {error}{line}; the batch was "
+            "not committed and is repeated at the next start"
         )
         raise OperatorFailed(_marked(message)) from error
 
@@ -40,8 +42,9 @@ def _users_line(error: Exception) -> str:
     """The deepest frame that is neither ours nor a library's."""
     frames = traceback.extract_tb(error.__traceback__)
     for frame in reversed(frames):
-        ours = "/tidegate/" in frame.filename.replace("\\", "/")
-        library = "site-packages" in frame.filename or "/pyspark" in frame.filename
+        path = Path(frame.filename)
+        ours = path.is_relative_to(_PACKAGE)
+        library = "site-packages" in path.parts or not path.is_absolute()
         if not ours and not library:
             return f" ({frame.filename}, line {frame.lineno}: {frame.line})"
     return ""

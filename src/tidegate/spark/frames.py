@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidegate.errors import TidegateError
-from tidegate.pipeline.graph import Channel, Keyed, Map, Merge, Node, Segment, Sink, Source
-from tidegate.pipeline.schema import struct_of
+from tidegate.pipelines.graph import Channel, Keyed, Map, Merge, Node, Segment, Sink, Source
+from tidegate.pipelines.schema import struct_of
 from tidegate.spark.batchplan import BatchPlan, OperatorPlan
 from tidegate.spark.state.files import Durable
 from tidegate.spark.state.layer import NodeCache
@@ -28,6 +28,12 @@ from tidegate.spark.worker import (
 )
 
 INPUT = "__input"
+
+
+def packed(stage: MapStage | KeyedStage) -> bytes:
+    """An operator's fixed part with the user's function in it, as tasks get it."""
+    content: bytes = cloudpickle.dumps(stage)  # type: ignore[no-untyped-call]
+    return content
 
 
 def tagged(frames: Mapping[str, DataFrame]) -> DataFrame:
@@ -88,7 +94,7 @@ class Compiler:
         for node in segment.nodes:
             if isinstance(node, Map):
                 stage = MapStage(node.name, node.function, node.schema)
-                self._stages[node.name] = cloudpickle.dumps(stage)
+                self._stages[node.name] = packed(stage)
             elif isinstance(node, Keyed):
                 folder = NodeCache(f"{cache}/{node.name}", state.below(node.name), node.shards)
                 keeper = Keeper(
@@ -98,7 +104,7 @@ class Compiler:
                     cache=folder,
                     ttl_us=node.ttl_us,
                 )
-                self._stages[node.name] = cloudpickle.dumps(KeyedStage(keeper, node.order_by))
+                self._stages[node.name] = packed(KeyedStage(keeper, node.order_by))
 
     def frames(
         self,
@@ -110,9 +116,7 @@ class Compiler:
     ) -> "Frames":
         """The DataFrame behind every node. Nothing runs yet."""
         made = Frames()
-        readers = Counter(
-            name for node in self._segment.nodes for name in node.inputs
-        )
+        readers = Counter(name for node in self._segment.nodes for name in node.inputs)
         for write in self._segment.writes:
             readers.update(write.inputs)
         many = len(self._segment.reads) > 1
@@ -216,4 +220,3 @@ class Frames:
         """Let the kept frames go."""
         for frame in self.kept:
             frame.unpersist()
-

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate.errors import AskedWrongly, TidegateError, nearest
-from tidegate.pipeline.graph import Channel, Graph, Node, Source
-from tidegate.pipeline.schema import struct_of
-from tidegate.pipeline.stream import set_starter
+from tidegate.pipelines.graph import Graph, Node, Source
+from tidegate.pipelines.schema import struct_of
+from tidegate.pipelines.stream import set_starter
 from tidegate.spark.allocation import Allocation
 from tidegate.spark.batchplan import OperatorPlan
 from tidegate.spark.channel import FORMAT, ChannelSource
@@ -78,7 +78,7 @@ class Run:
             left = 0.2 if until is None else min(0.2, until - time.monotonic())
             if left <= 0:
                 return False
-            next(iter(self._queries.values())).awaitTermination(left)
+            next(iter(self._queries.values())).awaitTermination(left)  # type: ignore[arg-type]
         self._raise_failure()
         return True
 
@@ -201,7 +201,6 @@ def _node_cache(checkpoint: str) -> str:
     """A directory of the node, one per checkpoint, shared by all its executors."""
     mark = hashlib.sha256(str(Durable(checkpoint).path("")).encode()).hexdigest()[:16]
     return str(Path(tempfile.gettempdir()) / f"tidegate-{os.getuid()}" / mark)
-
 
 
 set_starter(start)

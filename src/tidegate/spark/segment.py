@@ -1,6 +1,6 @@
 """One segment at work: what happens in a micro-batch, in the order that makes it exactly once.
 
-1. The plan: read the one an earlier try wrote, or write a new one. 2. The state of the batch before.
+1. The plan: an earlier try's is read, or a new one written. 2. The state of the batch before.
 3. The stages run; their tasks write state files and channel files that nobody looks at yet.
 4. The sinks. 5. Channels are handed over. 6. The manifest makes the new state current.
 7. The callback returns and Spark commits the offsets. A crash anywhere repeats the batch from 1,
@@ -9,13 +9,15 @@ and every step does again what it did (docs/exactly-once.md).
 
 import time
 from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from threading import Lock
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.errors import TidegateError
-from tidegate.pipeline.graph import Graph, Keyed, Segment, Sink
+from tidegate.pipelines.graph import Graph, Keyed, Segment, Sink
 from tidegate.spark.allocation import Allocation
 from tidegate.spark.batchplan import BatchPlan, Plans
 from tidegate.spark.channel import ChannelTask, Log
@@ -177,10 +179,8 @@ class SegmentRun:
             rows = frames.of[write.inputs[0]]
             for name in write.inputs[1:]:
                 rows = rows.unionByName(frames.of[name])
-            task = ChannelTask(
-                write.channel.name, log.data, batch_id, self.reports.accumulator
-            )
-            run(rows.mapInArrow(lambda blocks, task=task: task(blocks), rows.schema))
+            task = ChannelTask(write.channel.name, log.data, batch_id, self.reports.accumulator)
+            run(rows.mapInArrow(_callable(task), rows.schema))
 
     def _complete(self, frames: Frames, plan: BatchPlan) -> list[TaskReport]:
         """The tasks' reports; operators that no sink has read to the end are run now."""
@@ -208,6 +208,11 @@ class SegmentRun:
         changes = [report.change for report in own if report.change is not None]
         newest = [r.newest_event_us for r in own if r.newest_event_us is not None]
         return version.after(changes, max(newest) if newest else None)
+
+
+def _callable(task: ChannelTask) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """A plain function, which is what Spark wants to look at."""
+    return lambda blocks: task(blocks)
 
 
 def run(frame: DataFrame) -> None:

@@ -16,7 +16,7 @@ import pyarrow.compute as compute
 from numpy.typing import NDArray
 from pyspark import TaskContext
 
-from tidegate.pipeline.keyed import KeyedBatch, Update
+from tidegate.pipelines.keyed import KeyedBatch, Update
 from tidegate.spark.failure import told_of
 from tidegate.spark.report import TaskReport
 from tidegate.spark.state.layout import shard_of, slot_of
@@ -222,4 +222,14 @@ def part_of_task(operator: str) -> tuple[int, int]:
     return context.partitionId(), part
 
 
-__all__ = ["HASH", "ORDER", "TASK", "KeyedStage", "KeyedTask", "MapStage", "MapTask", "part_of_task", "place"]
+__all__ = [
+    "HASH",
+    "ORDER",
+    "TASK",
+    "KeyedStage",
+    "KeyedTask",
+    "MapStage",
+    "MapTask",
+    "part_of_task",
+    "place",
+]

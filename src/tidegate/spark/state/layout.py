@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tidegate.pipeline.keyed import BoundKeyed
+from tidegate.pipelines.keyed import BoundKeyed
 
 SLOT = "__slot"
 DEAD = "__dead"

@@ -81,38 +81,97 @@ def find(
     schema: pa.Schema,
 ) -> tuple[pa.Table, Numbers]:
     """The live state rows of these distinct keys, and the number of each row's key."""
-    shard = shard_of_slot(slots)
-    open_keys = np.arange(len(slots))
-    tables: list[pa.Table] = []
-    numbers: list[Numbers] = []
-    for reach in reaches:
-        asked = open_keys[reach.valid[shard[open_keys]]]
-        if not len(asked):
-            continue
-        position, row = candidates(reach.layer, slots[asked])
-        if not len(position):
-            continue
-        number = asked[position]
-        rows = pa.Table.from_batches([reach.layer.table.take(pa.array(row))])
-        same = same_keys(rows.select(keys.column_names), keys.take(pa.array(number)))
-        if not same.all():
-            rows, number = rows.filter(pa.array(same)), number[same]
-        tables.append(rows)
-        numbers.append(number)
-        if within is None:
-            answered = np.zeros(len(slots), dtype=np.bool_)
-            answered[number] = True
-            open_keys = open_keys[~answered[open_keys]]
-    if not tables:
+    if within is None:
+        parts = _newest_of_each_key(reaches, slots, keys)
+    else:
+        parts = _newest_of_each_within(reaches, slots, keys, within)
+    if not parts:
         return schema.empty_table(), np.empty(0, dtype=np.int64)
-    table, number = pa.concat_tables(tables), np.concatenate(numbers)
-    if within is not None:
-        newest = newest_first(number, integers(table, within))
-        table, number = table.take(pa.array(newest)), number[newest]
+    table = pa.concat_tables([rows for rows, _ in parts])
+    number = np.concatenate([number for _, number in parts])
     live = alive(table, at_us)
     if not live.all():
         table, number = table.filter(pa.array(live)), number[live]
     return table, number
+
+
+def _newest_of_each_key(
+    reaches: list[Reach], slots: Slots, keys: pa.Table
+) -> list[tuple[pa.Table, Numbers]]:
+    """From the newest file to the oldest; a key that was found is not asked for again."""
+    shard = shard_of_slot(slots)
+    open_keys = np.arange(len(slots))
+    parts: list[tuple[pa.Table, Numbers]] = []
+    for reach in reaches:
+        asked = open_keys[reach.valid[shard[open_keys]]]
+        position, row = candidates(reach.layer, slots[asked])
+        if not len(position):
+            continue
+        number = asked[position]
+        rows = _rows(reach, row)
+        same = same_keys(rows.select(keys.column_names), keys.take(pa.array(number)))
+        if not same.all():
+            rows, number = rows.filter(pa.array(same)), number[same]
+        parts.append((rows, number))
+        answered = np.zeros(len(slots), dtype=np.bool_)
+        answered[number] = True
+        open_keys = open_keys[~answered[open_keys]]
+    return parts
+
+
+def _newest_of_each_within(
+    reaches: list[Reach], slots: Slots, keys: pa.Table, within: str
+) -> list[tuple[pa.Table, Numbers]]:
+    """All rows of a key, of which the newest of each `within` counts.
+
+    Which rows those are is settled by numbers alone; only they are gathered, and their keys
+    compared. Where a key turns out to be another one with the same slot, it may have hidden a right
+    row, so the keys are compared first and the search repeated.
+    """
+    shard = shard_of_slot(slots)
+    everyone = np.arange(len(slots))
+    found: list[tuple[int, Numbers, Numbers, Numbers]] = []
+    for place, reach in enumerate(reaches):
+        asked = everyone[reach.valid[shard]]
+        position, row = candidates(reach.layer, slots[asked])
+        if len(position):
+            sub = _whole(reach.layer.table.column(within)).to_numpy(zero_copy_only=False)
+            found.append((place, asked[position], row, sub[row]))
+    if not found:
+        return []
+    parts = _survivors(reaches, found)
+    if all(
+        same_keys(rows.select(keys.column_names), keys.take(pa.array(number))).all()
+        for rows, number in parts
+    ):
+        return parts
+    checked = []
+    for place, number, row, sub in found:
+        asked_keys = _rows(reaches[place], row).select(keys.column_names)
+        same = same_keys(asked_keys, keys.take(pa.array(number)))
+        checked.append((place, number[same], row[same], sub[same]))
+    return _survivors(reaches, checked)
+
+
+def _survivors(
+    reaches: list[Reach], found: list[tuple[int, Numbers, Numbers, Numbers]]
+) -> list[tuple[pa.Table, Numbers]]:
+    """The rows that no newer row of the same (key, within) hides."""
+    number = np.concatenate([part[1] for part in found])
+    newest = newest_first(number, np.concatenate([part[3] for part in found]))
+    chosen = np.zeros(len(number), dtype=np.bool_)
+    chosen[newest] = True
+    parts = []
+    start = 0
+    for place, numbers, row, _ in found:
+        mine = chosen[start : start + len(numbers)]
+        start += len(numbers)
+        parts.append((_rows(reaches[place], row[mine]), numbers[mine]))
+    return parts
+
+
+def _rows(reach: Reach, row: Numbers) -> pa.Table:
+    return pa.Table.from_batches([reach.layer.table.take(pa.array(row))])
 
 
 def newest_first(number: Numbers, sub: Numbers) -> Numbers:
@@ -141,16 +200,22 @@ def _where_it_changes(numbers: Numbers) -> NDArray[np.bool_]:
 
 def integers(table: pa.Table, name: str) -> Numbers:
     """An integer or timestamp column as whole numbers."""
-    column = table.column(name).combine_chunks()
+    numbers: Numbers = _whole(table.column(name).combine_chunks()).to_numpy(zero_copy_only=False)
+    return numbers
+
+
+def _whole(column: pa.Array) -> pa.Array:
+    """Timestamps as microseconds, integers as they are."""
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.timestamp("us", column.type.tz)).view(pa.int64())
-    return column.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    return column.cast(pa.int64())
 
 
 def alive(table: pa.Table, at_us: int) -> NDArray[np.bool_]:
     """Rows that are neither dropped nor past their time-to-live."""
     dead = table.column(DEAD).to_numpy()
-    return ~dead & (table.column(EXPIRES).to_numpy() > at_us)
+    live: NDArray[np.bool_] = ~dead & (table.column(EXPIRES).to_numpy() > at_us)
+    return live
 
 
 def due_keys(
@@ -160,8 +225,7 @@ def due_keys(
     found: list[pa.Table] = []
     for reach in reaches:
         column = reach.layer.table.column(due)
-        when = column.cast(pa.timestamp("us", column.type.tz)).view(pa.int64())
-        ripe = when.fill_null(np.iinfo(np.int64).max).to_numpy() <= watermark_us
+        ripe = _whole(column).fill_null(np.iinfo(np.int64).max).to_numpy() <= watermark_us
         ripe &= ~reach.layer.table.column(DEAD).to_numpy(zero_copy_only=False)
         if not ripe.any():
             continue

@@ -96,4 +96,5 @@ def ranges(starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int
     counts = ends - starts
     total = int(counts.sum())
     offsets = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
-    return np.repeat(starts, counts) + offsets
+    rows: NDArray[np.int64] = np.repeat(starts, counts) + offsets
+    return rows

@@ -1,4 +1,4 @@
-"""The state as one task sees it in one micro-batch: read the keys' rows, then write what changed."""
+"""The state as one task sees it in one micro-batch: read its keys' rows, write what changed."""
 
 import uuid
 from collections.abc import Collection
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tidegate.errors import TidegateError, nearest
-from tidegate.pipeline.keyed import BoundKeyed, KeyedBatch, Update
+from tidegate.pipelines.keyed import BoundKeyed, KeyedBatch, Update
 from tidegate.spark.state.identity import by_slot, distinct
 from tidegate.spark.state.layer import NodeCache, piece_ranges, write_pieces
 from tidegate.spark.state.layout import (
@@ -252,7 +252,8 @@ def match_keys(asked: pa.Table, known: pa.Table) -> Numbers:
     if len(known.column_names) == 1:
         values = known.column(0).combine_chunks()
         place = pc.index_in(asked.column(0), value_set=values)
-        return place.fill_null(-1).combine_chunks().to_numpy().astype(np.int64)
+        found: Numbers = place.fill_null(-1).combine_chunks().to_numpy().astype(np.int64)
+        return found
     both = pa.concat_tables([known, asked])
     codes = np.zeros(both.num_rows, dtype=np.int64)
     for name in both.column_names:

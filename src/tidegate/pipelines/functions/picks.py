@@ -6,15 +6,15 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.errors import AskedWrongly
-from tidegate.pipeline.functions.columns import (
+from tidegate.pipelines.functions.columns import (
     column_of,
     joined,
     ordered_column,
     sortable,
     valid,
 )
-from tidegate.pipeline.functions.fold import Columns, Groups
-from tidegate.pipeline.functions.measure import BoundMeasure, Measure
+from tidegate.pipelines.functions.fold import Columns, Groups
+from tidegate.pipelines.functions.measure import BoundMeasure, Measure
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tidegate.pipeline.functions.columns import Mask, Numbers
-from tidegate.pipeline.functions.fold import Fold, Groups
-from tidegate.pipeline.functions.spans import (
+from tidegate.pipelines.functions.columns import Mask, Numbers
+from tidegate.pipelines.functions.fold import Fold, Groups
+from tidegate.pipelines.functions.spans import (
     NEVER_CLOSED_US,
     Emit,
     Spans,
@@ -20,9 +20,9 @@ from tidegate.pipeline.functions.spans import (
     check_fold,
     rows_taken,
 )
-from tidegate.pipeline.functions.times import delay_us, duration_us, microseconds_of
-from tidegate.pipeline.functions.totals import Count
-from tidegate.pipeline.keyed import BoundKeyed, KeyedBatch, Update
+from tidegate.pipelines.functions.times import delay_us, duration_us, microseconds_of
+from tidegate.pipelines.functions.totals import Count
+from tidegate.pipelines.keyed import BoundKeyed, KeyedBatch, Update
 
 _MOST = 2**62
 

@@ -11,8 +11,8 @@ from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from tidegate.pipeline.functions.columns import Numbers, distinct_names
-from tidegate.pipeline.keyed import BoundKeyed, KeyedBatch, Update
+from tidegate.pipelines.functions.columns import Numbers, distinct_names
+from tidegate.pipelines.keyed import BoundKeyed, KeyedBatch, Update
 
 Columns = Mapping[str, pa.Array]
 

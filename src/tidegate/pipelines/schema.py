@@ -1,4 +1,4 @@
-"""Schemas as the user writes them (Spark DDL or StructType) and as the columns have them (Arrow)."""
+"""Schemas as the user writes them (Spark DDL or StructType) and as columns have them (Arrow)."""
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -15,12 +15,15 @@ def spark_schema(declared: Declared, what: str) -> StructType:
     if isinstance(declared, StructType):
         return declared
     try:
-        return StructType.fromDDL(declared)
+        parsed = StructType.fromDDL(declared)
     except PySparkException as error:
         line = str(error).strip().splitlines()[0]
         raise AskedWrongly(
             f"{what}: the schema '{declared}' is not Spark DDL such as 'ad string, n long' ({line})"
         ) from None
+    if not isinstance(parsed, StructType):
+        raise AskedWrongly(f"{what}: '{declared}' is one type; name the columns, as in 'n long'")
+    return parsed
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:

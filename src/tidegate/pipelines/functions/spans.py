@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.errors import AskedWrongly, nearest
-from tidegate.pipeline.functions.columns import Mask, Numbers, distinct_names, time_column
-from tidegate.pipeline.functions.fold import BoundFold, Columns, Fold, with_key
-from tidegate.pipeline.functions.times import microseconds_of, time_type, times_of
-from tidegate.pipeline.keyed import KeyedBatch
+from tidegate.pipelines.functions.columns import Mask, Numbers, distinct_names, time_column
+from tidegate.pipelines.functions.fold import BoundFold, Columns, Fold, with_key
+from tidegate.pipelines.functions.times import microseconds_of, time_type, times_of
+from tidegate.pipelines.keyed import KeyedBatch
 
 Emit = Literal["update", "close"]
 NEVER_CLOSED_US = np.iinfo(np.int64).min

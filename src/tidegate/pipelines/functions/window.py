@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.errors import AskedWrongly
-from tidegate.pipeline.functions.columns import Mask, Numbers
-from tidegate.pipeline.functions.fold import Fold, Groups
-from tidegate.pipeline.functions.spans import (
+from tidegate.pipelines.functions.columns import Mask, Numbers
+from tidegate.pipelines.functions.fold import Fold, Groups
+from tidegate.pipelines.functions.spans import (
     NEVER_CLOSED_US,
     Emit,
     Spans,
@@ -17,8 +17,8 @@ from tidegate.pipeline.functions.spans import (
     check_fold,
     rows_taken,
 )
-from tidegate.pipeline.functions.times import delay_us, duration_us, microseconds_of
-from tidegate.pipeline.keyed import BoundKeyed, KeyedBatch, Update
+from tidegate.pipelines.functions.times import delay_us, duration_us, microseconds_of
+from tidegate.pipelines.keyed import BoundKeyed, KeyedBatch, Update
 
 
 @dataclass(frozen=True, slots=True)

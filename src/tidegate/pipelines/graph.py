@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from tidegate.errors import AskedWrongly
-from tidegate.pipeline.keyed import BoundKeyed
+from tidegate.pipelines.keyed import BoundKeyed
 
 MAX_SHARDS = 1 << 16
 
@@ -138,7 +138,8 @@ class Graph:
             )
         if node.name in self.nodes:
             raise AskedWrongly(
-                f"the name '{node.name}' is used twice in pipeline '{self.name}'; give one of them another name"
+                f"the name '{node.name}' is used twice in pipeline '{self.name}'; "
+                "give one of them another name"
             )
         self.nodes[node.name] = node
 
@@ -147,7 +148,9 @@ class Graph:
         wish = "".join(c if c.isalnum() or c in "_-" else "_" for c in wish).strip("_") or "map"
         if wish not in self.nodes:
             return wish
-        return next(n for i in range(2, len(self.nodes) + 3) if (n := f"{wish}_{i}") not in self.nodes)
+        return next(
+            n for i in range(2, len(self.nodes) + 3) if (n := f"{wish}_{i}") not in self.nodes
+        )
 
     def writers(self, channel: Channel) -> tuple[str, ...]:
         """The nodes whose rows go into a channel."""
@@ -158,8 +161,16 @@ class Graph:
         for node in self.nodes.values():
             if isinstance(node, Channel) and not self.writers(node):
                 raise AskedWrongly(
-                    f"nothing is fed back into the loop '{node.name}'; end a branch with .feed(loop) "
-                    "or remove the loop"
+                    f"nothing is fed back into the loop '{node.name}'; end a branch with "
+                    ".feed(loop) or remove the loop"
+                )
+        segment_of = {n.name: segment.name for segment in self.segments() for n in segment.nodes}
+        for channel in self._channels():
+            segments = sorted({segment_of[name] for name in self.writers(channel)})
+            if len(segments) > 1:
+                raise AskedWrongly(
+                    f"the loop '{channel.name}' is fed from the segments {' and '.join(segments)}; "
+                    "merge what goes back before the cut, or use one loop for each"
                 )
         if not any(isinstance(node, Sink | Keyed) for node in self.nodes.values()):
             raise AskedWrongly(
@@ -187,23 +198,22 @@ class Graph:
         members: dict[str, list[str]] = {}
         for name in group:
             members.setdefault(root(name), []).append(name)
-        found = [self._segment(names) for names in members.values()]
-        if len(found) == 1:
-            return (Segment("main", found[0].nodes, found[0].reads, found[0].writes),)
-        return tuple(found)
+        return tuple(self._segment(names) for names in members.values())
 
     def _segment(self, names: list[str]) -> Segment:
         nodes = tuple(self._ordered(names))
-        inputs = {name for node in nodes for name in node.inputs}
-        reads = [n for n in self.nodes.values() if n.name in inputs and isinstance(n, Channel)]
+        wanted = {name for node in nodes for name in node.inputs}
+        reads = [n for n in self.nodes.values() if n.name in wanted and isinstance(n, Channel)]
         sources = [n for n in nodes if isinstance(n, Source)]
         writes = tuple(
             Write(channel, inputs)
             for channel in self._channels()
             if (inputs := tuple(name for name in self.writers(channel) if name in names))
         )
-        first = next((n.name for n in reads), nodes[0].name)
-        return Segment(first, nodes, (*sources, *reads), writes)
+        # The first source's segment is the main one; the others are named by what they read.
+        main = next(n.name for n in self.nodes.values() if isinstance(n, Source))
+        name = "main" if main in names else (sources or reads)[0].name
+        return Segment(name, nodes, (*sources, *reads), writes)
 
     def _ordered(self, names: list[str]) -> Iterator[Node]:
         """Inputs first. Nodes are added after their inputs, so the order of writing is one."""

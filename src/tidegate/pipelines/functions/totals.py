@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tidegate.errors import TidegateError
-from tidegate.pipeline.functions.columns import (
+from tidegate.pipelines.functions.columns import (
     Mask,
     Numbers,
     column_of,
@@ -23,8 +23,8 @@ from tidegate.pipeline.functions.columns import (
     values_of,
     whole,
 )
-from tidegate.pipeline.functions.fold import Columns, Groups
-from tidegate.pipeline.functions.measure import BoundMeasure, Measure
+from tidegate.pipelines.functions.fold import Columns, Groups
+from tidegate.pipelines.functions.measure import BoundMeasure, Measure
 
 Values = NDArray[Any]
 

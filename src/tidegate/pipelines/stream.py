@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+
 from tidegate.errors import AskedWrongly, TidegateError
-from tidegate.pipeline.graph import (
+from tidegate.pipelines.graph import (
     MAX_SHARDS,
     Channel,
     Graph,
@@ -18,8 +19,8 @@ from tidegate.pipeline.graph import (
     Source,
     TaskBounds,
 )
-from tidegate.pipeline.keyed import KeyedFunction, PlainFunction, Update
-from tidegate.pipeline.schema import Declared, arrow_schema, require_columns, spark_schema
+from tidegate.pipelines.keyed import KeyedFunction, PlainFunction, Update
+from tidegate.pipelines.schema import Declared, arrow_schema, require_columns, spark_schema
 from tidegate.units import parse_duration
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class Stream:
         with blocks of rows, as they come. With `tasks` its rows are dealt out to that many tasks;
         without, it runs where the rows already are.
         """
-        name = self.graph.free_name(name or getattr(function, "__name__", "map"))
+        name = self.graph.free_name(name or str(getattr(function, "__name__", "map")))
         columns = (
             self.schema
             if schema is None
@@ -169,7 +170,9 @@ class Stream:
             ready: KeyedFunction = function
             return ready
         if not callable(function):
-            raise AskedWrongly(f"{what}: give a function of (rows, state) or one such as tg.count()")
+            raise AskedWrongly(
+                f"{what}: give a function of (rows, state) or one such as tg.count()"
+            )
         if state is None or output is None:
             raise AskedWrongly(
                 f"{what}: declare state='...' and output='...' for a function of your own"
@@ -215,11 +218,13 @@ class Stream:
         """Send these rows back into a loop."""
         node = self.graph.nodes.get(loop.node)
         if loop.graph is not self.graph or not isinstance(node, Channel) or not node.loop:
-            raise AskedWrongly(f"feed: '{loop.node}' is not a loop of this pipeline; make it with .loop(...)")
+            raise AskedWrongly(
+                f"feed: '{loop.node}' is not a loop of this pipeline; make it with .loop(...)"
+            )
         if node.schema.names != self.schema.names or node.schema.types != self.schema.types:
             raise AskedWrongly(
-                f"feed: '{self.node}' has the columns ({_ddl(self.schema)}), the loop '{node.name}' "
-                f"expects ({_ddl(node.schema)})"
+                f"feed: '{self.node}' has the columns ({_ddl(self.schema)}), the loop "
+                f"'{node.name}' expects ({_ddl(node.schema)})"
             )
         self.graph.feeds.setdefault(node.name, []).append(self.node)
         return self
@@ -247,7 +252,9 @@ class Stream:
             )
         elif callable(sink):
             if options:
-                raise AskedWrongly(f"to: options {sorted(options)} go with a format, not a function")
+                raise AskedWrongly(
+                    f"to: options {sorted(options)} go with a format, not a function"
+                )
             ready = Sink(name=free, inputs=(self.node,), schema=self.schema, write=sink)
         else:
             raise AskedWrongly("to: give a function of (DataFrame, batch id) or a format's name")
@@ -269,7 +276,8 @@ def _bounds(tasks: Tasks, name: str, shards: int | None) -> TaskBounds:
     least, most = (tasks, tasks) if isinstance(tasks, int) else (tasks or (1, None))
     if least < 1 or (most is not None and most < least):
         raise AskedWrongly(
-            f"operator '{name}': tasks={tasks}; give a number from 1, or (least, most) with least <= most"
+            f"operator '{name}': tasks={tasks}; give a number from 1, or "
+            "(least, most) with least <= most"
         )
     if shards is not None and (least > shards or (most or 0) > shards):
         raise AskedWrongly(
@@ -281,4 +289,3 @@ def _bounds(tasks: Tasks, name: str, shards: int | None) -> TaskBounds:
 
 def _ddl(schema: pa.Schema) -> str:
     return ", ".join(f"{column.name} {column.type}" for column in schema)
-

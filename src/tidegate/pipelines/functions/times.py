@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.errors import AskedWrongly
-from tidegate.pipeline.functions.columns import Mask, Numbers, valid, values_of, whole
+from tidegate.pipelines.functions.columns import Mask, Numbers, valid, values_of, whole
 from tidegate.units import parse_duration
 
 _ZERO = re.compile(r"\s*0*\.?0+\s*([A-Za-z]+)\s*")

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.errors import AskedWrongly
-from tidegate.pipeline.functions.columns import Numbers
-from tidegate.pipeline.functions.fold import BoundFold, Columns, Folded, Groups, bind_per_key
-from tidegate.pipeline.keyed import BoundKeyed
+from tidegate.pipelines.functions.columns import Numbers
+from tidegate.pipelines.functions.fold import BoundFold, Columns, Folded, Groups, bind_per_key
+from tidegate.pipelines.keyed import BoundKeyed
 
 
 class BoundMeasure(Protocol):

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.errors import AskedWrongly
-from tidegate.pipeline.functions.columns import (
+from tidegate.pipelines.functions.columns import (
     Mask,
     Numbers,
     column_of,
@@ -20,8 +20,8 @@ from tidegate.pipeline.functions.columns import (
     valid,
     whole,
 )
-from tidegate.pipeline.functions.fold import BoundFold, Columns, Folded, Groups, bind_per_key
-from tidegate.pipeline.keyed import BoundKeyed
+from tidegate.pipelines.functions.fold import BoundFold, Columns, Folded, Groups, bind_per_key
+from tidegate.pipelines.keyed import BoundKeyed
 
 _TOP = "top"
 
