@@ -1,3 +1,93 @@
-"""Keeps a Spark streaming pipeline inside its latency target with as few cores as it can."""
+"""Tidegate keeps a Spark streaming pipeline inside its latency target with few cores.
+
+`import tidegate as tg`; then `tg.session()`, `tg.pipeline(...)` and operators such as `tg.count()`.
+Names are loaded on first use, so that commands that need no Spark start at once.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tidegate.errors import AskedWrongly, TidegateError
+    from tidegate.pipelines.functions import (
+        aggregate,
+        count,
+        latest,
+        max,
+        mean,
+        min,
+        sessions,
+        sum,
+        top_n,
+        window,
+    )
+    from tidegate.pipelines.keyed import KeyedBatch, Update
+    from tidegate.pipelines.stream import Stream, pipeline
+    from tidegate.spark.run import Run
+    from tidegate.spark.session import session
+    from tidegate.spark.source import arrivals
+    from tidegate.spark.state.read import read_state
 
 __version__ = "0.1.0.dev0"
+
+_HOMES = {
+    "AskedWrongly": "errors",
+    "TidegateError": "errors",
+    "KeyedBatch": "pipelines.keyed",
+    "Update": "pipelines.keyed",
+    "Stream": "pipelines.stream",
+    "pipeline": "pipelines.stream",
+    "Run": "spark.run",
+    "session": "spark.session",
+    "arrivals": "spark.source",
+    "read_state": "spark.state.read",
+    **dict.fromkeys(
+        [
+            "aggregate",
+            "count",
+            "latest",
+            "max",
+            "mean",
+            "min",
+            "sessions",
+            "sum",
+            "top_n",
+            "window",
+        ],
+        "pipelines.functions",
+    ),
+}
+
+__all__ = [
+    "AskedWrongly",
+    "KeyedBatch",
+    "Run",
+    "Stream",
+    "TidegateError",
+    "Update",
+    "aggregate",
+    "arrivals",
+    "count",
+    "latest",
+    "max",
+    "mean",
+    "min",
+    "pipeline",
+    "read_state",
+    "session",
+    "sessions",
+    "sum",
+    "top_n",
+    "window",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'tidegate' has no attribute '{name}'")
+    if name == "pipeline":
+        import_module("tidegate.spark.run")  # the body that a pipeline will be started on
+    value = getattr(import_module(f"tidegate.{home}"), name)
+    globals()[name] = value
+    return value

@@ -11,6 +11,7 @@ from tidegate.commands.demo import demo
 from tidegate.commands.output import complain, err, out
 from tidegate.commands.plan import plan
 from tidegate.commands.simulate import simulate
+from tidegate.commands.state import state
 from tidegate.errors import AskedWrongly, TidegateError
 
 app = typer.Typer(
@@ -41,6 +42,7 @@ app.command("demo")(demo)
 app.command("bench", context_settings=FREE_OPTIONS)(bench)
 app.command("plan")(plan)
 app.command("simulate")(simulate)
+app.command("state")(state)
 
 
 def main() -> None:

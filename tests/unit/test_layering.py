@@ -14,10 +14,10 @@ BELOW = {
     "models": {"errors", "units"},
     "forecast": {"errors", "units"},
     "workload": {"errors", "units"},
-    "pipeline": {"errors", "units"},
+    "pipelines": {"errors", "units"},
     "control": {"errors", "units", "models", "forecast"},
-    "sim": {"errors", "units", "models", "forecast", "workload", "pipeline", "control"},
-    "spark": {"errors", "units", "models", "forecast", "workload", "pipeline", "control"},
+    "sim": {"errors", "units", "models", "forecast", "workload", "pipelines", "control"},
+    "spark": {"errors", "units", "models", "forecast", "workload", "pipelines", "control"},
     "view": {"errors", "units", "control"},
 }
 """What each room may import besides itself. `apps` may import all of these, `commands` also `apps`,

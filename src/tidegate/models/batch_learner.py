@@ -22,7 +22,7 @@ _UNKNOWN = 1e-9
 """Share of a direction's length below which the batches seen say nothing about it."""
 
 
-class NotLearnedYet(TidegateError):  # noqa: N818 -- reads as what it says
+class NotLearnedYet(TidegateError):
     """The batches seen so far cannot answer; the message says what they lack."""
 
 

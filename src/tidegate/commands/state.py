@@ -1,0 +1,53 @@
+"""`tidegate state`: look into the state of a keyed operator, whether it runs or not."""
+
+from typing import Annotated
+
+import pyarrow as pa
+import typer
+from rich.table import Table
+
+from tidegate.commands.output import Json, out, print_json
+from tidegate.errors import AskedWrongly
+from tidegate.spark.state.read import read_state
+
+
+def state(
+    checkpoint: Annotated[str, typer.Argument(help="The checkpoint directory or URL.")],
+    operator: Annotated[str, typer.Argument(help="The keyed operator's name.")],
+    version: Annotated[
+        int | None, typer.Option(help="A committed batch; the newest when left out.")
+    ] = None,
+    limit: Annotated[int, typer.Option(help="Print at most this many rows; 0 for all.")] = 20,
+    json: Json = False,
+) -> None:
+    """Print the keys and values of a committed version of an operator's state."""
+    if limit < 0:
+        raise AskedWrongly(f"--limit {limit}: give 0 for all rows, or a positive number")
+    table = read_state(checkpoint, operator, version)
+    shown = table if limit == 0 else table.slice(0, limit)
+    if json:
+        rows = [{k: _plain(v) for k, v in row.items()} for row in shown.to_pylist()]
+        print_json({"operator": operator, "keys": table.num_rows, "rows": rows})
+        return
+    view = Table(title=f"{operator}: {table.num_rows:,} state rows")
+    for name in table.column_names:
+        numeric = pa.types.is_integer(table.schema.field(name).type) or pa.types.is_floating(
+            table.schema.field(name).type
+        )
+        view.add_column(name, justify="right" if numeric else "left")
+    for row in shown.to_pylist():
+        view.add_row(*(str(_plain(value)) for value in row.values()))
+    out.print(view)
+    if shown.num_rows < table.num_rows:
+        out.print(f"... {table.num_rows - shown.num_rows:,} more; --limit 0 prints all")
+
+
+def _plain(value: object) -> object:
+    """A value as JSON has it."""
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return str(value)

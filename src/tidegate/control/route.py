@@ -1,0 +1,71 @@
+"""Shard to task: the part of keyed routing that may change (Elasticutor 3.1, Flink-ER eq. 6-8).
+
+Key to shard is a fixed hash. A route is a tuple with one task per shard. Rescaling moves as few
+shards as an even spread allows, so that as little state as possible changes its place.
+"""
+
+from collections.abc import Mapping
+
+from tidegate.errors import AskedWrongly
+
+Route = tuple[int, ...]
+
+
+def even_route(shards: int, tasks: int) -> Route:
+    """A fresh route: runs of neighbouring shards, sizes differing by at most one.
+
+    Flink-ER's eq. 8 with the floor that the print lacks.
+    """
+    _check(shards, tasks)
+    return tuple(shard * tasks // shards for shard in range(shards))
+
+
+def rescaled(route: Route, tasks: int) -> Route:
+    """The same shards on another number of tasks: even again, with the fewest moves."""
+    shards = len(route)
+    _check(shards, tasks)
+    least, larger = divmod(shards, tasks)
+    counts = [0] * tasks
+    for task in route:
+        if task < tasks:
+            counts[task] += 1
+    # The fullest tasks get the larger quota, so that they give up less.
+    fullest = sorted(range(tasks), key=lambda task: (-counts[task], task))
+    quota = [least] * tasks
+    for task in fullest[:larger]:
+        quota[task] = least + 1
+    room = list(quota)
+    kept: list[int | None] = []
+    for task in route:
+        stays = task < tasks and room[task] > 0
+        if stays:
+            room[task] -= 1
+        kept.append(task if stays else None)
+    free = iter([task for task in range(tasks) for _ in range(room[task])])
+    return tuple(next(free) if task is None else task for task in kept)
+
+
+def rerouted(route: Route, moves: Mapping[int, int], tasks: int) -> Route:
+    """The route after moving single shards; a shard or task that does not exist is refused."""
+    changed = list(route)
+    for shard, task in moves.items():
+        if not 0 <= shard < len(route):
+            raise AskedWrongly(f"there is no shard {shard}; shards are 0 to {len(route) - 1}")
+        if not 0 <= task < tasks:
+            raise AskedWrongly(
+                f"there is no task {task} to move shard {shard} to; tasks are 0 to {tasks - 1}"
+            )
+        changed[shard] = task
+    return tuple(changed)
+
+
+def moved(old: Route, new: Route) -> list[int]:
+    """The shards that change their task."""
+    return [shard for shard, (a, b) in enumerate(zip(old, new, strict=True)) if a != b]
+
+
+def _check(shards: int, tasks: int) -> None:
+    if not 1 <= tasks <= shards:
+        raise AskedWrongly(
+            f"{tasks} tasks for {shards} shards: give at least 1 task and at most one per shard"
+        )

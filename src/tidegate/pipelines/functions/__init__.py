@@ -1,0 +1,21 @@
+"""Keyed functions that most pipelines need, ready to use: `tg.count()`, `tg.window(...)`."""
+
+from tidegate.pipelines.functions.measure import aggregate
+from tidegate.pipelines.functions.picks import latest, max, min
+from tidegate.pipelines.functions.sessions import sessions
+from tidegate.pipelines.functions.top import top_n
+from tidegate.pipelines.functions.totals import count, mean, sum
+from tidegate.pipelines.functions.window import window
+
+__all__ = [
+    "aggregate",
+    "count",
+    "latest",
+    "max",
+    "mean",
+    "min",
+    "sessions",
+    "sum",
+    "top_n",
+    "window",
+]

@@ -1,0 +1,127 @@
+"""What stands in an aggregate: a fold with one result row per group, under a name."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.errors import AskedWrongly
+from tidegate.pipelines.functions.columns import Numbers
+from tidegate.pipelines.functions.fold import BoundFold, Columns, Folded, Groups, bind_per_key
+from tidegate.pipelines.keyed import BoundKeyed
+
+
+class BoundMeasure(Protocol):
+    """A measure that knows its columns; every group has exactly one state and one result."""
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The columns of the rows that it reads."""
+        ...
+
+    @property
+    def state(self) -> tuple[pa.Field, ...]:
+        """What it keeps per group."""
+        ...
+
+    @property
+    def result(self) -> tuple[pa.Field, ...]:
+        """What it tells of a group."""
+        ...
+
+    def add(self, groups: Groups) -> Columns:
+        """The new state of every group."""
+        ...
+
+    def tell(self, columns: Columns) -> list[pa.Array]:
+        """The result of every group."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """The common part of count, sum, mean, min, max and latest; `as_` names the result."""
+
+    as_: str | None
+
+    def measure(self, rows: pa.Schema, name: str | None) -> BoundMeasure:
+        """Bind to the rows, with the result under this name (or the measure's own)."""
+        raise NotImplementedError
+
+    def over(self, rows: pa.Schema, key: tuple[str, ...]) -> BoundFold:
+        """A single measure is an aggregate of one."""
+        return BoundAggregate((self.measure(rows, self.as_),))
+
+    def bind(self, rows: pa.Schema, key: tuple[str, ...]) -> BoundKeyed:
+        """As an operator of its own: one state row per key."""
+        return bind_per_key(self, rows, key, type(self).__name__.lower())
+
+
+@dataclass(frozen=True, slots=True)
+class BoundAggregate:
+    """Several measures in one state row."""
+
+    measures: tuple[BoundMeasure, ...]
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The columns that any measure reads, each once."""
+        return tuple(dict.fromkeys(name for measure in self.measures for name in measure.needs))
+
+    @property
+    def state(self) -> tuple[pa.Field, ...]:
+        """The state columns of all measures."""
+        return tuple(field for measure in self.measures for field in measure.state)
+
+    @property
+    def result(self) -> tuple[pa.Field, ...]:
+        """The results of all measures."""
+        return tuple(field for measure in self.measures for field in measure.result)
+
+    def fold(self, groups: Groups) -> Folded:
+        """Every measure adds the same rows."""
+        columns: dict[str, pa.Array] = {}
+        for measure in self.measures:
+            columns.update(measure.add(groups))
+        return Folded(np.arange(groups.count), columns)
+
+    def finish(self, columns: Columns) -> tuple[Numbers | None, list[pa.Array]]:
+        """One row per group."""
+        return None, [array for measure in self.measures for array in measure.tell(columns)]
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """Named measures that share one state row per key."""
+
+    measures: Mapping[str, Measure]
+
+    def over(self, rows: pa.Schema, key: tuple[str, ...]) -> BoundFold:
+        """Bind every measure under its name."""
+        return BoundAggregate(
+            tuple(measure.measure(rows, name) for name, measure in self.measures.items())
+        )
+
+    def bind(self, rows: pa.Schema, key: tuple[str, ...]) -> BoundKeyed:
+        """As an operator of its own: one state row per key."""
+        return bind_per_key(self, rows, key, "aggregate")
+
+
+def aggregate(**measures: Measure) -> Aggregate:
+    """Several measures in one state row: `aggregate(n=count(), total=sum("price"))`."""
+    if not measures:
+        raise AskedWrongly("aggregate has no measure; give at least one, as in n=count()")
+    for name, measure in measures.items():
+        if not isinstance(measure, Measure):
+            raise AskedWrongly(
+                f"aggregate: '{name}' is a {type(measure).__name__}; expected count(), sum(), "
+                "mean(), min(), max() or latest()"
+            )
+        if measure.as_ is not None:
+            raise AskedWrongly(
+                f"aggregate: '{name}' also has as_='{measure.as_}'; leave as_ out, "
+                "the keyword is the name"
+            )
+    return Aggregate(measures)

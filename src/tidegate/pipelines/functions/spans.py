@@ -1,0 +1,126 @@
+"""State rows that cover a span of event time: what windows and sessions have in common."""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.errors import AskedWrongly, nearest
+from tidegate.pipelines.functions.columns import Mask, Numbers, distinct_names, time_column
+from tidegate.pipelines.functions.fold import BoundFold, Columns, Fold, with_key
+from tidegate.pipelines.functions.times import microseconds_of, time_type, times_of
+from tidegate.pipelines.keyed import KeyedBatch
+
+Emit = Literal["update", "close"]
+NEVER_CLOSED_US = np.iinfo(np.int64).min
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Spans of some keys, with a fold's state beside them."""
+
+    key: Numbers
+    start_us: Numbers
+    end_us: Numbers
+
+    def take(self, chosen: Numbers | Mask) -> "Spans":
+        """Some of them."""
+        return Spans(self.key[chosen], self.start_us[chosen], self.end_us[chosen])
+
+
+@dataclass(frozen=True, slots=True)
+class SpanTable:
+    """How spans become rows of the state and of the output.
+
+    A span is [start, end): it is over, and the runtime hands it in as due, when the watermark has
+    reached its end.
+    """
+
+    fold: BoundFold
+    key: tuple[str, ...]
+    event_time: str
+    start: str
+    end: str
+    time: pa.DataType
+    upserts: pa.Schema
+    output: pa.Schema
+
+    @classmethod
+    def bind(
+        cls, fold: Fold, rows: pa.Schema, key: tuple[str, ...], event_time: str, what: str
+    ) -> "SpanTable":
+        """Check the event time and the fold; `what` is also the prefix of start and end."""
+        time = time_type(time_column(rows, event_time, what))
+        bound = fold.over(rows, key)
+        span = (pa.field(f"{what}_start", time), pa.field(f"{what}_end", time))
+        upserts = with_key(rows, key, (*span, *bound.state))
+        output = with_key(rows, key, (*span, *bound.result))
+        distinct_names(upserts.names, what)
+        distinct_names(output.names, what)
+        return cls(bound, key, event_time, span[0].name, span[1].name, time, upserts, output)
+
+    @property
+    def state(self) -> pa.Schema:
+        """State columns without the key."""
+        return pa.schema([self.upserts.field(i) for i in range(len(self.key), len(self.upserts))])
+
+    def known(self, batch: KeyedBatch) -> Spans:
+        """The spans in the state."""
+        start_us, _ = microseconds_of(batch.state[self.start])
+        end_us, _ = microseconds_of(batch.state[self.end])
+        return Spans(batch.state_key, start_us, end_us)
+
+    def state_columns(self, batch: KeyedBatch, chosen: Numbers) -> pa.Table:
+        """The fold's columns of these state rows."""
+        names = [field.name for field in self.fold.state]
+        return batch.state.select(names).take(pa.array(chosen))
+
+    def to_upserts(self, batch: KeyedBatch, spans: Spans, columns: Columns) -> pa.Table:
+        """State rows of these spans."""
+        return self._table(batch, spans, list(columns.values()), self.upserts)
+
+    def to_output(self, batch: KeyedBatch, spans: Spans, columns: Columns) -> pa.Table:
+        """Result rows of these spans."""
+        of, results = self.fold.finish(columns)
+        return self._table(batch, spans if of is None else spans.take(of), results, self.output)
+
+    def closed_output(self, batch: KeyedBatch, known: Spans, closed: Numbers) -> pa.Table:
+        """Result rows of state rows that are over, by key and start."""
+        ordered = closed[np.lexsort((known.start_us[closed], known.key[closed]))]
+        table = self.state_columns(batch, ordered)
+        columns = {name: table[name].combine_chunks() for name in table.column_names}
+        return self.to_output(batch, known.take(ordered), columns)
+
+    def to_drops(self, batch: KeyedBatch, spans: Spans) -> pa.Table:
+        """What tells the runtime which state rows to drop."""
+        keys = batch.keys.take(pa.array(spans.key))
+        return keys.append_column(self.start, times_of(spans.start_us, self.time))
+
+    def _table(
+        self, batch: KeyedBatch, spans: Spans, columns: list[pa.Array], schema: pa.Schema
+    ) -> pa.Table:
+        keys = batch.keys.take(pa.array(spans.key))
+        times = [times_of(us, self.time) for us in (spans.start_us, spans.end_us)]
+        return pa.Table.from_arrays([*keys.columns, *times, *columns], schema=schema)
+
+
+def rows_taken(rows: pa.Table, needs: tuple[str, ...], chosen: Numbers) -> pa.Table:
+    """These rows, with only the columns that are needed."""
+    index = pa.array(chosen)
+    return pa.table({name: rows[name].take(index) for name in needs})
+
+
+def check_fold(fold: object, what: str) -> None:
+    """Only something that can be kept per span may stand inside."""
+    if not isinstance(fold, Fold):
+        raise AskedWrongly(
+            f"{what} was given a {type(fold).__name__}; expected count(), sum(), mean(), min(), "
+            "max(), latest(), top_n() or an aggregate() of them"
+        )
+
+
+def check_emit(emit: str, what: str) -> None:
+    """Refuse an unknown way to emit."""
+    if emit not in get_args(Emit):
+        raise AskedWrongly(f"{what}: unknown emit='{emit}'{nearest(emit, get_args(Emit))}")

@@ -1,0 +1,155 @@
+"""The largest rows of each group, kept as one list per group.
+
+One state row with a list, not one state row per rank: a lookup then ends at the newest file that
+knows the key, and a change rewrites all ranks anyway.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.errors import AskedWrongly
+from tidegate.pipelines.functions.columns import (
+    Mask,
+    Numbers,
+    column_of,
+    ordered_column,
+    sortable,
+    valid,
+    whole,
+)
+from tidegate.pipelines.functions.fold import BoundFold, Columns, Folded, Groups, bind_per_key
+from tidegate.pipelines.keyed import BoundKeyed
+
+_TOP = "top"
+
+
+@dataclass(frozen=True, slots=True)
+class BoundTop:
+    """Keeps the `n` largest rows of each group, largest first; of equal rows the earlier one."""
+
+    n: int
+    by: str
+    fields: tuple[pa.Field, ...]
+    rank: str
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """What a row brings along."""
+        return tuple(field.name for field in self.fields)
+
+    @property
+    def state(self) -> tuple[pa.Field, ...]:
+        """One list of rows."""
+        return (pa.field(_TOP, pa.list_(pa.struct(self.fields))),)
+
+    @property
+    def result(self) -> tuple[pa.Field, ...]:
+        """The rank, from 1, and the row."""
+        return pa.field(self.rank, pa.int32()), *self.fields
+
+    def fold(self, groups: Groups) -> Folded:
+        """Rows that beat the last of their group's list go in; the others cost one comparison."""
+        lists = whole(groups.state[_TOP], self.state[0].type)
+        kept_group = groups.state_group[_parents(lists)]
+        columns = [
+            pa.concat_arrays([old, whole(groups.rows[field.name], field.type)])
+            for field, old in zip(self.fields, lists.flatten().flatten(), strict=True)
+        ]
+        by = columns[self.needs.index(self.by)]
+        group = np.concatenate([kept_group, groups.row_group])
+        order = sortable(by)
+        kept = len(kept_group)
+
+        comes_in = self._beats_the_last(order, group, kept, groups.count)
+        present = valid(by)
+        if present is not None:
+            comes_in &= present[kept:]
+        changed = np.bincount(groups.state_group, minlength=groups.count) > 1
+        changed[groups.row_group[comes_in]] = True
+        if groups.every:
+            changed[:] = True
+        chosen = np.flatnonzero(np.concatenate([changed[kept_group], comes_in]))
+
+        ranked = chosen[np.lexsort((~order[chosen], group[chosen]))]  # stable: the earlier first
+        group = group[ranked]
+        ranked = ranked[_place_in_run(group) < self.n]
+        counts = np.bincount(group, minlength=groups.count).clip(max=self.n)[changed]
+        offsets = np.zeros(len(counts) + 1, dtype=np.int32)
+        np.cumsum(counts, out=offsets[1:])
+        rows = pa.array(ranked)
+        structs = pa.StructArray.from_arrays(
+            [column.take(rows) for column in columns], fields=list(self.fields)
+        )
+        top = pa.ListArray.from_arrays(pa.array(offsets), structs, type=self.state[0].type)
+        return Folded(np.flatnonzero(changed), {_TOP: top})
+
+    def _beats_the_last(self, order: Numbers, group: Numbers, kept: int, count: int) -> Mask:
+        """For each row, whether its group's list has room or a smaller last entry."""
+        full = np.bincount(group[:kept], minlength=count) >= self.n
+        last = np.full(count, np.iinfo(np.int64).max)
+        np.minimum.at(last, group[:kept], order[:kept])
+        rows = group[kept:]
+        beats: Mask = ~full[rows] | (order[kept:] > last[rows])
+        return beats
+
+    def finish(self, columns: Columns) -> tuple[Numbers | None, list[pa.Array]]:
+        """One row per entry of the lists."""
+        lists = columns[_TOP]
+        of = _parents(lists)
+        rank = (_place_in_run(of) + 1).astype(np.int32)
+        return of, [pa.array(rank), *lists.flatten().flatten()]
+
+
+def _parents(lists: pa.Array) -> Numbers:
+    numbers: Numbers = pc.list_parent_indices(lists).to_numpy().astype(np.int64)
+    return numbers
+
+
+def _place_in_run(numbers: Numbers) -> Numbers:
+    """Of numbers in which equal ones stand together, the place of each among its equals."""
+    at = np.arange(len(numbers))
+    starts = np.ones(len(numbers), dtype=np.bool_)
+    starts[1:] = numbers[1:] != numbers[:-1]
+    return at - np.maximum.accumulate(np.where(starts, at, 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Top:
+    """The rows with the largest `by`."""
+
+    n: int
+    by: str
+    of: tuple[str, ...] | None
+    as_: str
+
+    def over(self, rows: pa.Schema, key: tuple[str, ...]) -> BoundFold:
+        """Settle which columns a row brings along: `by`, then `of`, or all but the key."""
+        what = "top_n"
+        ordered_column(rows, self.by, what)
+        if self.of is None:
+            names = [name for name in rows.names if name not in key]
+        else:
+            names = [self.by, *(name for name in self.of if name != self.by)]
+        if self.by not in names:
+            names.insert(0, self.by)
+        fields = tuple(
+            pa.field(name, column_of(rows, name, what).type) for name in dict.fromkeys(names)
+        )
+        return BoundTop(self.n, self.by, fields, self.as_)
+
+    def bind(self, rows: pa.Schema, key: tuple[str, ...]) -> BoundKeyed:
+        """As an operator of its own: one list per key."""
+        return bind_per_key(self, rows, key, "top_n")
+
+
+def top_n(n: int, *, by: str, of: str | tuple[str, ...] | None = None, as_: str = "rank") -> Top:
+    """The `n` rows with the largest `by` per key; `of` names the columns to keep of them.
+
+    Tells of the keys whose list changed: the whole list, with the rank from 1 in a column `as_`.
+    """
+    if n < 1:
+        raise AskedWrongly(f"top_n has n={n}; give at least 1")
+    return Top(n, by, (of,) if isinstance(of, str) else of, as_)

@@ -1,0 +1,184 @@
+"""Tumbling and sliding windows of event time: one state row per key and window."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.errors import AskedWrongly
+from tidegate.pipelines.functions.columns import Mask, Numbers
+from tidegate.pipelines.functions.fold import Fold, Groups
+from tidegate.pipelines.functions.spans import (
+    NEVER_CLOSED_US,
+    Emit,
+    Spans,
+    SpanTable,
+    check_emit,
+    check_fold,
+    rows_taken,
+)
+from tidegate.pipelines.functions.times import delay_us, duration_us, microseconds_of
+from tidegate.pipelines.keyed import BoundKeyed, KeyedBatch, Update
+
+
+@dataclass(frozen=True, slots=True)
+class BoundWindow:
+    """Windows [start, start + size) at every multiple of `every_us` since the epoch."""
+
+    table: SpanTable
+    every_us: int
+    size_us: int
+    emit: Emit
+
+    def update(self, batch: KeyedBatch) -> Update:
+        """Rows into their open windows; windows that are over out of the state."""
+        over_us = NEVER_CLOSED_US if batch.watermark_us is None else batch.watermark_us
+        known = self.table.known(batch)
+        row, number, late_rows = self._windows(batch, over_us)
+        pairs = Pairs.of(batch.row_key[row], number, batch.keys.num_rows)
+        place = pairs.find(known.key, known.start_us // self.every_us)
+        touched = np.flatnonzero(place >= 0)
+        folded = self.table.fold.fold(
+            Groups(
+                rows=rows_taken(batch.rows, self.table.fold.needs, row),
+                row_group=pairs.group,
+                state=self.table.state_columns(batch, touched),
+                state_group=place[touched],
+                count=len(pairs.key),
+            )
+        )
+        start_us = pairs.sub[folded.groups] * self.every_us
+        spans = Spans(pairs.key[folded.groups], start_us, start_us + self.size_us)
+        closed = np.flatnonzero(known.end_us <= over_us)
+        if self.emit == "update":
+            output = self.table.to_output(batch, spans, folded.columns)
+        else:
+            output = self.table.closed_output(batch, known, closed)
+        gone = known.take(closed)
+        return Update(
+            output=output,
+            upserts=self.table.to_upserts(batch, spans, folded.columns),
+            upsert_key=spans.key,
+            drops=self.table.to_drops(batch, gone),
+            drop_key=gone.key,
+            late_rows=late_rows,
+        )
+
+    def _windows(self, batch: KeyedBatch, over_us: int) -> tuple[Numbers, Numbers, int]:
+        """(row, number of the window) for each open window of each row, and how many had none."""
+        time_us, present = microseconds_of(batch.rows[self.table.event_time])
+        newest = time_us // self.every_us
+        reach = -(-self.size_us // self.every_us)
+        number = newest[:, None] - np.arange(reach)
+        end_us = number * self.every_us + self.size_us
+        inside: Mask = (end_us > time_us[:, None]) & (end_us > over_us)
+        if present is not None:
+            inside &= present[:, None]
+        row, nth = np.nonzero(inside)  # row by row, so that the order of the rows is kept
+        late_rows = len(time_us) - int(np.count_nonzero(inside.any(axis=1)))
+        return row, number[row, nth], late_rows
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Distinct (key, sub) pairs, by key and then sub."""
+
+    key: Numbers
+    sub: Numbers
+    group: Numbers
+    """For each pair that was given, its number among the distinct ones."""
+    codes: Numbers
+    subs: Numbers
+
+    @classmethod
+    def of(cls, key: Numbers, sub: Numbers, keys: int) -> "Pairs":
+        """Number the distinct pairs; `keys` is more than any key."""
+        subs = _distinct(sub)
+        code = key * len(subs) + np.searchsorted(subs, sub)
+        size = keys * len(subs)
+        if size <= 4 * len(code) + (
+            1 << 16
+        ):  # a flag for each possible pair is cheaper than sorting
+            there = np.zeros(size, dtype=np.bool_)
+            there[code] = True
+            codes = np.flatnonzero(there)
+            group = (np.cumsum(there) - 1)[code]
+        else:
+            codes, group = np.unique(code, return_inverse=True)
+        if not len(codes):
+            return cls(codes, codes, codes, codes, subs)
+        return cls(codes // len(subs), subs[codes % len(subs)], group, codes, subs)
+
+    def find(self, key: Numbers, sub: Numbers) -> Numbers:
+        """The number of each of these pairs, -1 for a pair that is none of them."""
+        if not len(self.codes):
+            return np.full(len(key), -1, dtype=np.int64)
+        nth = np.searchsorted(self.subs, sub).clip(max=len(self.subs) - 1)
+        code = key * len(self.subs) + nth
+        place = np.searchsorted(self.codes, code).clip(max=len(self.codes) - 1)
+        found = (self.subs[nth] == sub) & (self.codes[place] == code)
+        return np.where(found, place, -1)
+
+
+def _distinct(numbers: Numbers) -> Numbers:
+    """Sorted and each once; by flags where they lie close together, as windows do."""
+    if not len(numbers):
+        return numbers
+    low = int(numbers.min())
+    width = int(numbers.max()) - low + 1
+    if width > 4 * len(numbers) + (1 << 16):
+        return np.unique(numbers)
+    there = np.zeros(width, dtype=np.bool_)
+    there[numbers - low] = True
+    return np.flatnonzero(there) + low
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A fold per key and window of event time."""
+
+    fold: Fold
+    every: str
+    size: str
+    event_time: str
+    delay: str
+    emit: Emit
+
+    def bind(self, rows: pa.Schema, key: tuple[str, ...]) -> BoundKeyed:
+        """Check durations and columns; the state is due when its window ends."""
+        what = "window"
+        every_us, size_us = duration_us(self.every, what), duration_us(self.size, what)
+        if size_us < every_us:
+            raise AskedWrongly(
+                f"window: size '{self.size}' is shorter than every '{self.every}', so rows "
+                "would fall between windows; give a size at least as long"
+            )
+        table = SpanTable.bind(self.fold, rows, key, self.event_time, what)
+        return BoundKeyed(
+            update=BoundWindow(table, every_us, size_us, self.emit).update,
+            state=table.state,
+            output=table.output,
+            within=table.start,
+            due=table.end,
+            event_time=self.event_time,
+            delay_us=delay_us(self.delay, what),
+        )
+
+
+def window(
+    fold: Fold,
+    *,
+    every: str,
+    size: str | None = None,
+    event_time: str = "timestamp",
+    delay: str = "0 seconds",
+    emit: Emit = "close",
+) -> Window:
+    """`fold` per key and window: a window of `size` (default: `every`) begins at each `every`.
+
+    A window is over when the newest event is `delay` past its end. `emit="close"` tells of each
+    window once, then; `emit="update"` tells of every window that changed, after each micro-batch.
+    """
+    check_fold(fold, "window")
+    check_emit(emit, "window")
+    return Window(fold, every, size or every, event_time, delay, emit)

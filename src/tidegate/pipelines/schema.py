@@ -1,0 +1,43 @@
+"""Schemas as the user writes them (Spark DDL or StructType) and as columns have them (Arrow)."""
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructType
+
+from tidegate.errors import AskedWrongly, nearest
+
+Declared = str | StructType
+
+
+def spark_schema(declared: Declared, what: str) -> StructType:
+    """A declared schema; a mistake in the DDL is said with the text."""
+    if isinstance(declared, StructType):
+        return declared
+    try:
+        parsed = StructType.fromDDL(declared)
+    except PySparkException as error:
+        line = str(error).strip().splitlines()[0]
+        raise AskedWrongly(
+            f"{what}: the schema '{declared}' is not Spark DDL such as 'ad string, n long' ({line})"
+        ) from None
+    if not isinstance(parsed, StructType):
+        raise AskedWrongly(f"{what}: '{declared}' is one type; name the columns, as in 'n long'")
+    return parsed
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """The Arrow columns that Spark hands to Python for this schema."""
+    return to_arrow_schema(schema, timezone="UTC")
+
+
+def struct_of(schema: pa.Schema) -> StructType:
+    """The Spark schema of Arrow columns."""
+    return from_arrow_schema(schema)
+
+
+def require_columns(names: tuple[str, ...], schema: pa.Schema, what: str) -> None:
+    """Refuse a column that is not there, with the nearest that is."""
+    for name in names:
+        if name not in schema.names:
+            raise AskedWrongly(f"{what}: there is no column '{name}'{nearest(name, schema.names)}")

@@ -1,0 +1,291 @@
+"""The fluent way to write a pipeline: every step takes a stream and gives a stream."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from tidegate.errors import AskedWrongly, TidegateError
+from tidegate.pipelines.graph import (
+    MAX_SHARDS,
+    Channel,
+    Graph,
+    Keyed,
+    Map,
+    Merge,
+    Node,
+    Sink,
+    Source,
+    TaskBounds,
+)
+from tidegate.pipelines.keyed import KeyedFunction, PlainFunction, Update
+from tidegate.pipelines.schema import Declared, arrow_schema, require_columns, spark_schema
+from tidegate.units import parse_duration
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Tasks = int | tuple[int, int | None] | None
+_starter: Callable[..., Any] | None = None
+
+
+def set_starter(start: Callable[..., Any]) -> None:
+    """Let a body offer to run pipelines, so that this room need not know any body."""
+    global _starter
+    _starter = start
+
+
+def pipeline(name: str, frame: "DataFrame", *, arrival: str | None = None) -> "Stream":
+    """A pipeline that reads a streaming DataFrame.
+
+    `arrival` names the timestamp column that says when a row arrived; latency is measured from it.
+    """
+    if not frame.isStreaming:
+        raise AskedWrongly(
+            f"pipeline '{name}': the DataFrame is not a stream; make it with spark.readStream "
+            "or tidegate.arrivals"
+        )
+    return Stream(Graph(name)).source(frame, name="source", arrival=arrival)
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Rows that leave one step of a pipeline."""
+
+    graph: Graph
+    node: str = ""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of these rows."""
+        return self.graph.nodes[self.node].schema
+
+    def source(self, frame: "DataFrame", *, name: str, arrival: str | None = None) -> "Stream":
+        """One more streaming DataFrame in the same pipeline; merge it where it is needed."""
+        schema = arrow_schema(frame.schema)
+        if arrival is not None:
+            require_columns((arrival,), schema, f"source '{name}'")
+            if not pa.types.is_timestamp(schema.field(arrival).type):
+                raise AskedWrongly(
+                    f"source '{name}': the arrival column '{arrival}' is "
+                    f"{schema.field(arrival).type}, expected a timestamp"
+                )
+        return self._add(Source(name=name, inputs=(), schema=schema, frame=frame, arrival=arrival))
+
+    def map(
+        self,
+        function: Callable[[pa.Table], pa.Table],
+        schema: Declared | None = None,
+        *,
+        name: str | None = None,
+        tasks: Tasks = None,
+    ) -> "Stream":
+        """A stateless operator: a function from an Arrow table to an Arrow table.
+
+        `schema` declares what it returns (left out: the same columns as it is given). It is called
+        with blocks of rows, as they come. With `tasks` its rows are dealt out to that many tasks;
+        without, it runs where the rows already are.
+        """
+        name = self.graph.free_name(name or str(getattr(function, "__name__", "map")))
+        columns = (
+            self.schema
+            if schema is None
+            else arrow_schema(spark_schema(schema, f"operator '{name}'"))
+        )
+        bounds = None if tasks is None else _bounds(tasks, name, None)
+        return self._add(
+            Map(name=name, inputs=(self.node,), schema=columns, function=function, tasks=bounds)
+        )
+
+    def keyed(
+        self,
+        name: str,
+        function: KeyedFunction | Callable[[pa.Table, pa.Table], Update],
+        key: str | list[str] | tuple[str, ...],
+        *,
+        state: Declared | None = None,
+        output: Declared | None = None,
+        within: str | None = None,
+        shards: int = 256,
+        tasks: Tasks = (1, None),
+        order_by: str | None = None,
+        ttl: str | None = None,
+    ) -> "Stream":
+        """A stateful operator: a ready one such as `tg.count()`, or a function of (rows, state).
+
+        An own function is called once per task with the rows and the state rows of their keys, and
+        returns an `Update`; `state` declares the state's columns besides the key, `output` the
+        columns it emits. `order_by` sorts the rows of a task (so of every key) by that column.
+        `ttl` forgets the state of a key that was not written for that long.
+        """
+        what = f"operator '{name}'"
+        keys = (key,) if isinstance(key, str) else tuple(key)
+        if not keys:
+            raise AskedWrongly(f"{what}: give at least one key column")
+        require_columns(keys, self.schema, what)
+        for column in keys:
+            kind = self.schema.field(column).type
+            if pa.types.is_floating(kind) or pa.types.is_nested(kind):
+                raise AskedWrongly(
+                    f"{what}: the key column '{column}' is {kind}; use whole numbers, strings, "
+                    "booleans, dates or timestamps"
+                )
+        if not 1 <= shards <= MAX_SHARDS:
+            raise AskedWrongly(f"{what}: {shards} shards; give 1 to {MAX_SHARDS}")
+        if order_by is not None:
+            require_columns((order_by,), self.schema, what)
+        bound = self._function(function, what, state, output, within).bind(self.schema, keys)
+        if bound.within is not None and bound.within not in bound.state.names:
+            require_columns((bound.within,), bound.state, f"{what}: within")
+        return self._add(
+            Keyed(
+                name=name,
+                inputs=(self.node,),
+                schema=bound.output,
+                key=keys,
+                rows=self.schema,
+                bound=bound,
+                shards=shards,
+                tasks=_bounds(tasks, name, shards),
+                order_by=order_by,
+                ttl_us=None if ttl is None else round(parse_duration(ttl) * 1e6),
+            )
+        )
+
+    def _function(
+        self,
+        function: Any,
+        what: str,
+        state: Declared | None,
+        output: Declared | None,
+        within: str | None,
+    ) -> KeyedFunction:
+        if hasattr(function, "bind"):
+            if state is not None or output is not None or within is not None:
+                raise AskedWrongly(
+                    f"{what}: {type(function).__name__} declares its own state and output; leave "
+                    "state, output and within out"
+                )
+            ready: KeyedFunction = function
+            return ready
+        if not callable(function):
+            raise AskedWrongly(
+                f"{what}: give a function of (rows, state) or one such as tg.count()"
+            )
+        if state is None or output is None:
+            raise AskedWrongly(
+                f"{what}: declare state='...' and output='...' for a function of your own"
+            )
+        return PlainFunction(
+            function,
+            arrow_schema(spark_schema(state, f"{what}: state")),
+            arrow_schema(spark_schema(output, f"{what}: output")),
+            within,
+        )
+
+    def merge(self, *others: "Stream", name: str | None = None) -> "Stream":
+        """This stream and others with the same columns as one."""
+        if not others:
+            raise AskedWrongly("merge: give at least one other stream")
+        for other in others:
+            if other.graph is not self.graph:
+                raise AskedWrongly(
+                    f"merge: the stream '{other.node}' belongs to another pipeline; add its source "
+                    "with .source(...)"
+                )
+            if other.schema.names != self.schema.names or other.schema.types != self.schema.types:
+                raise AskedWrongly(
+                    f"merge: '{other.node}' has the columns ({_ddl(other.schema)}), expected those "
+                    f"of '{self.node}' ({_ddl(self.schema)})"
+                )
+        names = (self.node, *(other.node for other in others))
+        free = self.graph.free_name(name or "merge")
+        return self._add(Merge(name=free, inputs=names, schema=self.schema))
+
+    def cut(self, name: str) -> "Stream":
+        """What follows runs as a segment of its own, at its own pace, behind a durable channel."""
+        return self._add(Channel(name=name, inputs=(self.node,), schema=self.schema))
+
+    def loop(self, name: str, schema: Declared | None = None) -> "Stream":
+        """The rows that will be fed back: merge it where they enter, `feed` it where they leave."""
+        columns = (
+            self.schema if schema is None else arrow_schema(spark_schema(schema, f"loop '{name}'"))
+        )
+        return self._add(Channel(name=name, inputs=(), schema=columns, loop=True))
+
+    def feed(self, loop: "Stream") -> "Stream":
+        """Send these rows back into a loop."""
+        node = self.graph.nodes.get(loop.node)
+        if loop.graph is not self.graph or not isinstance(node, Channel) or not node.loop:
+            raise AskedWrongly(
+                f"feed: '{loop.node}' is not a loop of this pipeline; make it with .loop(...)"
+            )
+        if node.schema.names != self.schema.names or node.schema.types != self.schema.types:
+            raise AskedWrongly(
+                f"feed: '{self.node}' has the columns ({_ddl(self.schema)}), the loop "
+                f"'{node.name}' expects ({_ddl(node.schema)})"
+            )
+        self.graph.feeds.setdefault(node.name, []).append(self.node)
+        return self
+
+    def to(
+        self,
+        sink: "Callable[[DataFrame, int], object] | str",
+        *,
+        name: str | None = None,
+        **options: str,
+    ) -> "Stream":
+        """End this branch: in a function of (DataFrame, batch id), or in a Spark batch format.
+
+        A function may read the DataFrame as often as it likes. It is called again with the same
+        batch id and the same rows when a batch is replayed.
+        """
+        free = self.graph.free_name(name or (sink if isinstance(sink, str) else "sink"))
+        if isinstance(sink, str):
+            ready = Sink(
+                name=free,
+                inputs=(self.node,),
+                schema=self.schema,
+                format=sink,
+                options=tuple(sorted((key, str(value)) for key, value in options.items())),
+            )
+        elif callable(sink):
+            if options:
+                raise AskedWrongly(
+                    f"to: options {sorted(options)} go with a format, not a function"
+                )
+            ready = Sink(name=free, inputs=(self.node,), schema=self.schema, write=sink)
+        else:
+            raise AskedWrongly("to: give a function of (DataFrame, batch id) or a format's name")
+        self.graph.add(ready)
+        return self
+
+    def start(self, checkpoint: str, **options: Any) -> Any:
+        """Start the whole pipeline; see `tidegate.start` for the options."""
+        if _starter is None:
+            raise TidegateError("no body is loaded that could run a pipeline; import tidegate")
+        return _starter(self.graph, checkpoint=checkpoint, **options)
+
+    def _add(self, node: Node) -> "Stream":
+        self.graph.add(node)
+        return Stream(self.graph, node.name)
+
+
+def _bounds(tasks: Tasks, name: str, shards: int | None) -> TaskBounds:
+    least, most = (tasks, tasks) if isinstance(tasks, int) else (tasks or (1, None))
+    if least < 1 or (most is not None and most < least):
+        raise AskedWrongly(
+            f"operator '{name}': tasks={tasks}; give a number from 1, or "
+            "(least, most) with least <= most"
+        )
+    if shards is not None and (least > shards or (most or 0) > shards):
+        raise AskedWrongly(
+            f"operator '{name}': tasks={tasks} but only {shards} shards; a task needs a shard: "
+            "lower tasks or raise shards"
+        )
+    return TaskBounds(least, shards if most is None else most)
+
+
+def _ddl(schema: pa.Schema) -> str:
+    return ", ".join(f"{column.name} {column.type}" for column in schema)

@@ -1,0 +1,86 @@
+"""What the next micro-batch should look like; anybody may change it at any time."""
+
+from collections.abc import Mapping
+from threading import Lock
+
+from tidegate.control.route import even_route, rerouted, rescaled
+from tidegate.errors import AskedWrongly, nearest
+from tidegate.pipelines.graph import Keyed, Map, Node
+from tidegate.spark.batchplan import BatchPlan, OperatorPlan
+
+
+class Allocation:
+    """Tasks and routes per operator. A micro-batch takes an immutable snapshot of it."""
+
+    def __init__(self, nodes: tuple[Node, ...], tasks: int) -> None:
+        self._lock = Lock()
+        self._nodes = {
+            node.name: node
+            for node in nodes
+            if isinstance(node, Keyed) or (isinstance(node, Map) and node.tasks is not None)
+        }
+        self._wanted = {name: _first(node, tasks) for name, node in self._nodes.items()}
+
+    def adopt(self, plan: BatchPlan) -> None:
+        """Go on with the tasks and routes of an earlier run, as far as they still fit."""
+        with self._lock:
+            for name, entry in plan.operators.items():
+                node = self._nodes.get(name)
+                if node is None or _outside(node, entry.tasks) is not None:
+                    continue
+                if isinstance(node, Keyed) and len(entry.route) != node.shards:
+                    continue
+                self._wanted[name] = entry
+
+    def rescale(self, operator: str, tasks: int) -> None:
+        """Another number of tasks from the next micro-batch on, with the fewest moves of shards."""
+        node = self._node(operator)
+        wrong = _outside(node, tasks)
+        if wrong is not None:
+            raise AskedWrongly(wrong)
+        with self._lock:
+            old = self._wanted[operator]
+            route = rescaled(old.route, tasks) if isinstance(node, Keyed) else ()
+            self._wanted[operator] = OperatorPlan(tasks, route)
+
+    def reroute(self, operator: str, moves: Mapping[int, int]) -> None:
+        """Move single shards to other tasks from the next micro-batch on."""
+        node = self._node(operator)
+        if not isinstance(node, Keyed):
+            raise AskedWrongly(f"operator '{operator}' has no shards: only keyed operators do")
+        with self._lock:
+            old = self._wanted[operator]
+            self._wanted[operator] = OperatorPlan(old.tasks, rerouted(old.route, moves, old.tasks))
+
+    def snapshot(self) -> dict[str, OperatorPlan]:
+        """What holds now."""
+        with self._lock:
+            return dict(self._wanted)
+
+    def __contains__(self, operator: object) -> bool:
+        return operator in self._nodes
+
+    def _node(self, operator: str) -> Keyed | Map:
+        node = self._nodes.get(operator)
+        if node is None:
+            raise AskedWrongly(
+                f"there is no operator '{operator}' with tasks of its own"
+                f"{nearest(operator, self._nodes)}"
+            )
+        return node
+
+
+def _first(node: Keyed | Map, tasks: int) -> OperatorPlan:
+    bounds = node.tasks
+    count = tasks if bounds is None else bounds.clamp(tasks)
+    if isinstance(node, Keyed):
+        return OperatorPlan(count, even_route(node.shards, count))
+    return OperatorPlan(count)
+
+
+def _outside(node: Keyed | Map, tasks: int) -> str | None:
+    bounds = node.tasks
+    if bounds is None or bounds.clamp(tasks) == tasks:
+        return None
+    most = "" if bounds.most is None else f" to {bounds.most}"
+    return f"operator '{node.name}' may have {bounds.least}{most} tasks, not {tasks}"

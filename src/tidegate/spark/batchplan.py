@@ -1,0 +1,75 @@
+"""The plan of one micro-batch, fixed and written down before any of its work starts.
+
+A replay reads the plan that the first try wrote, so it routes, sheds and stamps exactly alike.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidegate.control.route import Route
+from tidegate.spark.state.files import Durable
+
+_KEPT = 8
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorPlan:
+    """How many tasks an operator has in this micro-batch, and, when keyed, which shard is whose."""
+
+    tasks: int
+    route: Route = ()
+
+    def shards_of(self, task: int) -> list[int]:
+        """The shards of one task."""
+        return [shard for shard, owner in enumerate(self.route) if owner == task]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPlan:
+    """All that a micro-batch needs to be repeated."""
+
+    batch_id: int
+    at_us: int
+    """When it was planned: the batch's own clock."""
+    operators: Mapping[str, OperatorPlan] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Plans:
+    """The plan files of one segment."""
+
+    directory: Durable
+
+    def read(self, batch_id: int) -> BatchPlan | None:
+        """The plan of an earlier try, if there was one."""
+        if not self.directory.exists(_name(batch_id)):
+            return None
+        document = self.directory.read_json(_name(batch_id))
+        return BatchPlan(
+            document["batch"],
+            document["at_us"],
+            {
+                name: OperatorPlan(entry["tasks"], tuple(entry["route"]))
+                for name, entry in document["operators"].items()
+            },
+        )
+
+    def write(self, plan: BatchPlan) -> None:
+        """Fix the plan of a new micro-batch."""
+        operators: dict[str, Any] = {
+            name: {"tasks": entry.tasks, "route": list(entry.route)}
+            for name, entry in plan.operators.items()
+        }
+        document = {"batch": plan.batch_id, "at_us": plan.at_us, "operators": operators}
+        self.directory.write_json(_name(plan.batch_id), document)
+        self.directory.remove(_name(plan.batch_id - _KEPT))
+
+    def newest(self) -> BatchPlan | None:
+        """The last plan there is: a restart goes on with its tasks and routes."""
+        names = [name for name in self.directory.names() if name.endswith(".json")]
+        return self.read(int(names[-1].removesuffix(".json"))) if names else None
+
+
+def _name(batch_id: int) -> str:
+    return f"{max(batch_id, 0):010d}.json"

@@ -1,0 +1,88 @@
+"""What tasks tell the driver, counted once however often a task is tried.
+
+Reports travel by a Spark accumulator. Spark drops what failed tries add, but a task that runs
+again after its output was lost adds a second time; a report therefore says which part of which
+batch it speaks of, and the last one counts.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pyspark import AccumulatorParam
+
+from tidegate.spark.state.version import TaskChange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskReport:
+    """One task of one operator in one micro-batch."""
+
+    batch_id: int
+    operator: str
+    task: int
+    part: int = 0
+    """Tells several runs of a map stage inside one Spark task apart."""
+    rows_in: int
+    rows_out: int
+    busy_s: float
+    """Time in the operator: the user's function, and state read and written."""
+    function_s: float
+    """Time in the user's function alone."""
+    executor: str
+    """Where it ran: host and working directory, so that two executors of a host differ."""
+    started_s: float
+    shard_rows: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+    """Shards that got rows, and how many."""
+    shard_bytes: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+    """Shards that have state, and how many bytes of it (older files' rows included)."""
+    change: TaskChange | None = None
+    own_reads: int = 0
+    """Shards whose state came from this node."""
+    durable_reads: int = 0
+    """Shards whose state was fetched from the durable part."""
+    newest_event_us: int | None = None
+    late_rows: int = 0
+    file: tuple[str, int] | None = None
+    """A channel's file and its rows."""
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of state of this task's shards."""
+        return 0 if self.shard_bytes is None else int(self.shard_bytes[1].sum())
+
+
+class ReportParam(AccumulatorParam[list[TaskReport]]):
+    """Adds reports up as a list."""
+
+    def zero(self, value: list[TaskReport]) -> list[TaskReport]:
+        """No report."""
+        return []
+
+    def addInPlace(  # noqa: N802 (Spark's name)
+        self, value1: list[TaskReport], value2: list[TaskReport]
+    ) -> list[TaskReport]:
+        """One list behind the other."""
+        value1.extend(value2)
+        return value1
+
+
+class Reports:
+    """The driver's end: one accumulator for the whole run of a segment."""
+
+    def __init__(self, context: Any) -> None:
+        self.accumulator = context.accumulator([], ReportParam())
+
+    def drain(self, batch_id: int) -> list[TaskReport]:
+        """The reports of a batch, one per task and part; those of other batches are dropped."""
+        taken = self.accumulator.value
+        self.accumulator.value = []
+        return once(report for report in taken if report.batch_id == batch_id)
+
+
+def once(reports: Iterable[TaskReport]) -> list[TaskReport]:
+    """The last report of each (operator, task, part)."""
+    last = {(report.operator, report.task, report.part): report for report in reports}
+    return list(last.values())

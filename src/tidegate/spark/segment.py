@@ -1,0 +1,250 @@
+"""One segment at work: what happens in a micro-batch, in the order that makes it exactly once.
+
+1. The plan: an earlier try's is read, or a new one written. 2. The state of the batch before.
+3. The stages run; their tasks write state files and channel files that nobody looks at yet.
+4. The sinks. 5. Channels are handed over. 6. The manifest makes the new state current.
+7. The callback returns and Spark commits the offsets. A crash anywhere repeats the batch from 1,
+and every step does again what it did (docs/exactly-once.md).
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from threading import Lock
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from tidegate.errors import TidegateError
+from tidegate.pipelines.graph import Graph, Keyed, Segment, Sink
+from tidegate.spark.allocation import Allocation
+from tidegate.spark.batchplan import BatchPlan, Plans
+from tidegate.spark.channel import ChannelTask, Log
+from tidegate.spark.checkpoint import Checkpoint
+from tidegate.spark.frames import Anchors, Compiler, Frames
+from tidegate.spark.report import Reports, TaskReport
+from tidegate.spark.state.manifest import Manifests
+from tidegate.spark.state.version import Version
+
+_REMEMBERED = 512
+
+
+class Stopping(Exception):
+    """A batch that began after `stop` was asked for: it is not run and stays for the next start."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """What a micro-batch did."""
+
+    segment: str
+    plan: BatchPlan
+    replayed: bool
+    started_s: float
+    ended_s: float
+    steps_s: dict[str, float]
+    reports: tuple[TaskReport, ...]
+    executors: int
+
+    @property
+    def duration_s(self) -> float:
+        """From the start of the callback to its end."""
+        return self.ended_s - self.started_s
+
+    def of(self, operator: str) -> list[TaskReport]:
+        """The reports of one operator."""
+        return [report for report in self.reports if report.operator == operator]
+
+
+@dataclass(slots=True)
+class SegmentRun:
+    """Runs the micro-batches of one segment; Spark calls it, one at a time."""
+
+    graph: Graph
+    segment: Segment
+    checkpoint: Checkpoint
+    allocation: Allocation
+    compiler: Compiler
+    reports: Reports
+    anchors: Anchors
+    results: deque[BatchResult] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
+    stopping: bool = False
+    busy: Lock = field(default_factory=Lock)
+    failure: BaseException | None = None
+    _current: tuple[int, dict[str, Version]] | None = None
+
+    @property
+    def plans(self) -> Plans:
+        """Its plan files."""
+        return Plans(self.checkpoint.segment(self.segment.name).below("plans"))
+
+    @property
+    def manifests(self) -> Manifests:
+        """Its committed versions."""
+        folder = self.checkpoint.segment(self.segment.name).below("manifests")
+        return Manifests(folder, self.checkpoint.state)
+
+    def prepare(self) -> None:
+        """Create directories, check what an earlier run left, and go on with its routes."""
+        self.plans.directory.make()
+        self.manifests.directory.make()
+        for operator in self.segment.keyed:
+            self.checkpoint.state.below(operator.name).make()
+        for write in self.segment.writes:
+            Log(self.checkpoint.channel(write.channel.name)).make()
+        committed = self.manifests.committed()
+        if committed:
+            self.manifests.verify(self._versions(committed[-1]))
+        newest = self.plans.newest()
+        if newest is not None:
+            self.allocation.adopt(newest)
+
+    def __call__(self, batch: DataFrame, batch_id: int) -> None:
+        """Run one micro-batch."""
+        with self.busy:
+            if self.stopping:
+                raise Stopping(f"segment '{self.segment.name}' stops before batch {batch_id}")
+            try:
+                self.results.append(self._run(batch, batch_id))
+            except BaseException as error:
+                self.failure = error
+                raise
+
+    def _run(self, batch: DataFrame, batch_id: int) -> BatchResult:
+        clock = _Steps()
+        plan = self.plans.read(batch_id)
+        replayed = plan is not None
+        if plan is None:
+            plan = BatchPlan(batch_id, time.time_ns() // 1000, self.allocation.snapshot())
+            self.plans.write(plan)
+        before = self._versions(batch_id - 1)
+        clock.step("plan")
+        session = batch.sparkSession
+        executors = executor_count(session)
+        frames = self.compiler.frames(batch, plan, before, self.anchors, executors)
+        clock.step("compile")
+        try:
+            self._sinks(frames, batch_id)
+            self._channels(frames, batch_id)
+            reports = self._complete(frames, plan)
+            clock.step("run")
+        finally:
+            frames.release()
+        for write in self.segment.writes:
+            files = [r.file for r in reports if r.operator == write.channel.name and r.file]
+            Log(self.checkpoint.channel(write.channel.name)).commit(batch_id, files)
+        after = {name: self._after(name, version, reports) for name, version in before.items()}
+        if after:
+            self.manifests.commit(batch_id, after)
+            clock.step("commit")
+            self.manifests.clean(batch_id, after)
+        self._current = (batch_id, after)
+        clock.step("clean")
+        return BatchResult(
+            self.segment.name,
+            plan,
+            replayed,
+            clock.started_s,
+            time.time(),
+            clock.steps_s,
+            tuple(reports),
+            executors,
+        )
+
+    def _versions(self, batch_id: int) -> dict[str, Version]:
+        """The state after a batch: from memory when this run committed it, else its manifest."""
+        shards = {operator.name: operator.shards for operator in self.segment.keyed}
+        if not shards:
+            return {}
+        if self._current is not None and self._current[0] == batch_id:
+            return self._current[1]
+        found = self.manifests.read(batch_id, shards)
+        return {name: found.get(name, Version.empty(count)) for name, count in shards.items()}
+
+    def _sinks(self, frames: Frames, batch_id: int) -> None:
+        for node in self.segment.nodes:
+            if not isinstance(node, Sink):
+                continue
+            frame = frames.of[node.inputs[0]]
+            if node.write is not None:
+                node.write(frame, batch_id)
+            else:
+                writer = frame.write.format(str(node.format)).mode("append")
+                writer.options(**dict(node.options)).save()
+
+    def _channels(self, frames: Frames, batch_id: int) -> None:
+        for write in self.segment.writes:
+            log = Log(self.checkpoint.channel(write.channel.name))
+            rows = frames.of[write.inputs[0]]
+            for name in write.inputs[1:]:
+                rows = rows.unionByName(frames.of[name])
+            task = ChannelTask(write.channel.name, log.data, batch_id, self.reports.accumulator)
+            run(rows.mapInArrow(_callable(task), rows.schema))
+
+    def _complete(self, frames: Frames, plan: BatchPlan) -> list[TaskReport]:
+        """The tasks' reports; operators that no sink has read to the end are run now."""
+        reports = self.reports.drain(plan.batch_id)
+        for operator in self._ends():
+            if len(_tasks(reports, operator.name)) < plan.operators[operator.name].tasks:
+                run(frames.of[operator.name])
+        reports = _once_more(reports, self.reports.drain(plan.batch_id))
+        for operator in self.segment.keyed:
+            told = _tasks(reports, operator.name)
+            missing = set(range(plan.operators[operator.name].tasks)) - told
+            if missing:
+                raise TidegateError(
+                    f"operator '{operator.name}' has no report of tasks {sorted(missing)} in batch "
+                    f"{plan.batch_id}; the batch is not committed"
+                )
+        return reports
+
+    def _ends(self) -> list[Keyed]:
+        """Keyed operators, last first, so that running one runs those before it."""
+        return list(reversed(self.segment.keyed))
+
+    def _after(self, name: str, version: Version, reports: list[TaskReport]) -> Version:
+        own = [report for report in reports if report.operator == name]
+        changes = [report.change for report in own if report.change is not None]
+        newest = [r.newest_event_us for r in own if r.newest_event_us is not None]
+        return version.after(changes, max(newest) if newest else None)
+
+
+def _callable(task: ChannelTask) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """A plain function, which is what Spark wants to look at."""
+    return lambda blocks: task(blocks)
+
+
+def run(frame: DataFrame) -> None:
+    """Compute every row of a frame and keep none."""
+    frame.write.format("noop").mode("append").save()
+
+
+def executor_count(session: SparkSession) -> int:
+    """Executors that work now; 1 when all is one process."""
+    context = session.sparkContext._jsc.sc()
+    return max(1, int(context.getExecutorMemoryStatus().size()) - 1)
+
+
+def _tasks(reports: list[TaskReport], operator: str) -> set[int]:
+    return {report.task for report in reports if report.operator == operator}
+
+
+def _once_more(first: list[TaskReport], later: list[TaskReport]) -> list[TaskReport]:
+    """Reports of a second run count only where the first gave none."""
+    known = {(report.operator, report.task, report.part) for report in first}
+    return first + [r for r in later if (r.operator, r.task, r.part) not in known]
+
+
+class _Steps:
+    """How long each step of a batch took."""
+
+    def __init__(self) -> None:
+        self.started_s = time.time()
+        self.steps_s: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def step(self, name: str) -> None:
+        now = time.perf_counter()
+        self.steps_s[name] = now - self._last
+        self._last = now

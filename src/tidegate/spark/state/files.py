@@ -1,0 +1,151 @@
+"""Files of the checkpoint, on any filesystem that `pyarrow.fs` reaches by URL.
+
+A name becomes visible only with its whole content: a local file is written aside and renamed, and
+object stores publish an object when its upload ends.
+"""
+
+import functools
+import json
+import os
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import fs
+
+from tidegate.errors import TidegateError
+
+
+@functools.lru_cache(maxsize=64)
+def _filesystem(url: str) -> tuple[fs.FileSystem, str]:
+    if "://" in url:
+        filesystem, base = fs.FileSystem.from_uri(url)
+    else:
+        filesystem, base = fs.LocalFileSystem(), str(Path(url).absolute())
+    return filesystem, base
+
+
+@dataclass(frozen=True, slots=True)
+class Durable:
+    """A directory of the checkpoint. Holds its URL only, so that it travels to tasks."""
+
+    url: str
+
+    def below(self, name: str) -> "Durable":
+        """A directory in this one."""
+        return Durable(f"{self.url.rstrip('/')}/{name}")
+
+    def path(self, name: str) -> str:
+        """The path of a name, as its filesystem spells it."""
+        return f"{_filesystem(self.url)[1].rstrip('/')}/{name}"
+
+    @property
+    def local(self) -> bool:
+        """Whether this is a directory of this machine."""
+        return isinstance(_filesystem(self.url)[0], fs.LocalFileSystem)
+
+    @property
+    def _fs(self) -> fs.FileSystem:
+        return _filesystem(self.url)[0]
+
+    def make(self) -> None:
+        """Create the directory where the filesystem has directories."""
+        self._fs.create_dir(self.path(""), recursive=True)
+
+    def exists(self, name: str) -> bool:
+        """Whether the name is there."""
+        return bool(self._fs.get_file_info(self.path(name)).type != fs.FileType.NotFound)
+
+    def names(self) -> list[str]:
+        """The names of the files in this directory, sorted; none when it is not there."""
+        selector = fs.FileSelector(self.path(""), allow_not_found=True)
+        found = self._fs.get_file_info(selector)
+        return sorted(i.base_name for i in found if i.is_file and not i.base_name.startswith("."))
+
+    def sizes(self) -> dict[str, int]:
+        """The size in bytes of each file in this directory."""
+        selector = fs.FileSelector(self.path(""), allow_not_found=True)
+        return {i.base_name: i.size for i in self._fs.get_file_info(selector) if i.is_file}
+
+    def directories(self) -> list[str]:
+        """The names of the directories in this one, sorted."""
+        selector = fs.FileSelector(self.path(""), allow_not_found=True)
+        found = self._fs.get_file_info(selector)
+        return sorted(i.base_name for i in found if i.type == fs.FileType.Directory)
+
+    def read(self, name: str) -> bytes:
+        """The whole content; a missing file is named."""
+        try:
+            with self._fs.open_input_file(self.path(name)) as stream:
+                return bytes(stream.read())
+        except FileNotFoundError:
+            raise TidegateError(
+                f"the file {self.path(name)} is missing; restore it from a copy of the checkpoint"
+            ) from None
+
+    def open(self, name: str) -> pa.NativeFile:
+        """The file for reading any part of it."""
+        try:
+            return self._fs.open_input_file(self.path(name))
+        except FileNotFoundError:
+            raise TidegateError(
+                f"the file {self.path(name)} is missing; restore it from a copy of the checkpoint"
+            ) from None
+
+    def write(self, name: str, content: bytes | pa.Buffer) -> None:
+        """Publish the whole content under the name, at once."""
+        target = self.path(name)
+        if not self.local:
+            with self._fs.open_output_stream(target) as stream:
+                stream.write(content)
+            return
+        aside = self._aside(name)
+        with Path(aside).open("wb") as stream:
+            stream.write(content)
+        Path(aside).replace(target)
+
+    def adopt(self, local_file: Path, name: str) -> None:
+        """Publish a finished local file: by a link where both are on one disk, else by a copy."""
+        target = self.path(name)
+        if not self.local:
+            with local_file.open("rb") as source, self._fs.open_output_stream(target) as stream:
+                while block := source.read(1 << 22):
+                    stream.write(block)
+            return
+        aside = self._aside(name)
+        try:
+            os.link(local_file, aside)
+        except OSError:
+            Path(aside).write_bytes(local_file.read_bytes())
+        Path(aside).replace(target)
+
+    def remove(self, name: str) -> None:
+        """Remove a file; one that is already gone is fine."""
+        try:
+            self._fs.delete_file(self.path(name))
+        except FileNotFoundError:
+            return
+
+    def read_json(self, name: str) -> dict[str, Any]:
+        """A JSON document; one that cannot be read is named and left alone."""
+        content = self.read(name)
+        try:
+            document = json.loads(content)
+        except ValueError:
+            raise TidegateError(
+                f"the file {self.path(name)} is not readable JSON; nothing was changed; "
+                "restore it from a copy of the checkpoint"
+            ) from None
+        if not isinstance(document, dict):
+            raise TidegateError(f"the file {self.path(name)} does not hold a JSON object")
+        return document
+
+    def write_json(self, name: str, document: dict[str, Any]) -> None:
+        """Publish a JSON document at once."""
+        self.write(name, json.dumps(document, separators=(",", ":")).encode())
+
+    def _aside(self, name: str) -> str:
+        head, _, tail = self.path(name).rpartition("/")
+        return f"{head}/.{tail}.{uuid.uuid4().hex[:8]}"

@@ -1,0 +1,60 @@
+"""How state rows lie in a file: sorted by slot, so that a lookup is a binary search.
+
+A *slot* is one unsigned number per key: the shard in the upper 16 bits, then 48 bits of the key's
+hash that did not choose the shard. Rows of a shard are therefore contiguous, and rows of a key are
+next to each other. Two keys may share a slot; everybody who uses slots compares keys too.
+"""
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tidegate.pipelines.keyed import BoundKeyed
+
+SLOT = "__slot"
+DEAD = "__dead"
+"""A tombstone: the row of this key was dropped."""
+EXPIRES = "__expires"
+"""Microseconds since the epoch after which the row counts as absent (time-to-live)."""
+SYSTEM = (SLOT, DEAD, EXPIRES)
+NEVER_US = np.iinfo(np.int64).max
+MAX_SHARDS = 1 << 16
+_SHARD_SHIFT = np.uint64(48)
+_HASH_SHIFT = np.uint64(16)
+
+Slots = NDArray[np.uint64]
+
+
+def shard_of(hashes: NDArray[np.int64], shards: int) -> NDArray[np.int64]:
+    """The shard of each hash: Spark's `pmod(hash, shards)`."""
+    return hashes % shards
+
+
+def slot_of(hashes: NDArray[np.int64], shards: int) -> Slots:
+    """The slot of each hash."""
+    shard = shard_of(hashes, shards).astype(np.uint64)
+    return (shard << _SHARD_SHIFT) | (hashes.view(np.uint64) >> _HASH_SHIFT)
+
+
+def shard_of_slot(slots: Slots) -> NDArray[np.int64]:
+    """The shard that a slot lies in."""
+    return (slots >> _SHARD_SHIFT).astype(np.int64)
+
+
+def shard_bounds(slots: Slots, shards: int) -> NDArray[np.int64]:
+    """Where each shard begins in a sorted column of slots; one more entry for the end."""
+    starts = np.arange(shards, dtype=np.uint64) << _SHARD_SHIFT
+    bounds = np.empty(shards + 1, dtype=np.int64)
+    bounds[:-1] = np.searchsorted(slots, starts)
+    bounds[-1] = len(slots)
+    return bounds
+
+
+def file_schema(key: pa.Schema, bound: BoundKeyed) -> pa.Schema:
+    """Columns of a state file: ours, the key's, the state's."""
+    ours = [
+        pa.field(SLOT, pa.uint64(), nullable=False),
+        pa.field(DEAD, pa.bool_(), nullable=False),
+        pa.field(EXPIRES, pa.int64(), nullable=False),
+    ]
+    return pa.schema([*ours, *key, *bound.state])

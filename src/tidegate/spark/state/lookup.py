@@ -1,0 +1,240 @@
+"""Find the newest state rows of some keys in the chains of their shards."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tidegate.spark.state.identity import same_keys
+from tidegate.spark.state.layer import Layer, NodeCache
+from tidegate.spark.state.layout import DEAD, EXPIRES, SLOT, Slots, shard_of_slot
+from tidegate.spark.state.version import Version
+
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """A piece, and the shards for which it still counts."""
+
+    layer: Layer
+    file: int
+    valid: NDArray[np.bool_]
+
+
+@dataclass(slots=True)
+class Reads:
+    """Where shards were read from, counted once per shard and micro-batch."""
+
+    own: set[int] = field(default_factory=set)
+    durable: set[int] = field(default_factory=set)
+
+
+def open_chains(
+    cache: NodeCache, version: Version, shards: Collection[int], reads: Reads
+) -> list[Reach]:
+    """Map every piece that the chains of these shards need, newest first."""
+    wanted = np.zeros((len(version.files), version.shards), dtype=np.bool_)
+    for shard in shards:
+        wanted[list(version.chains[shard]), shard] = True
+    reaches: list[Reach] = []
+    for number in reversed(range(len(version.files))):
+        if not wanted[number].any():
+            continue
+        file = version.files[number]
+        for index, piece in enumerate(file.pieces):
+            mine = wanted[number, piece.first_shard : piece.last_shard + 1]
+            if not mine.any():
+                continue
+            layer, own = cache.layer(file.name, index)
+            held = np.flatnonzero(
+                mine & (np.diff(layer.bounds)[piece.first_shard : piece.last_shard + 1] > 0)
+            )
+            (reads.own if own else reads.durable).update((held + piece.first_shard).tolist())
+            reaches.append(Reach(layer, number, wanted[number]))
+    reads.own -= reads.durable
+    return reaches
+
+
+def candidates(layer: Layer, slots: Slots) -> tuple[Numbers, Numbers]:
+    """Rows of the layer with one of these slots: (position in `slots`, row in the layer)."""
+    low = np.searchsorted(layer.slots, slots)
+    if layer.unique:
+        inside = low < len(layer.slots)
+        hit = np.flatnonzero(inside)
+        hit = hit[layer.slots[low[hit]] == slots[hit]]
+        return hit, low[hit]
+    counts = np.searchsorted(layer.slots, slots, side="right") - low
+    position = np.repeat(np.arange(len(slots)), counts)
+    offset = np.arange(len(position)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return position, low[position] + offset
+
+
+def find(
+    reaches: list[Reach],
+    slots: Slots,
+    keys: pa.Table,
+    within: str | None,
+    at_us: int,
+    schema: pa.Schema,
+) -> tuple[pa.Table, Numbers]:
+    """The live state rows of these distinct keys, and the number of each row's key."""
+    if within is None:
+        parts = _newest_of_each_key(reaches, slots, keys)
+    else:
+        parts = _newest_of_each_within(reaches, slots, keys, within)
+    if not parts:
+        return schema.empty_table(), np.empty(0, dtype=np.int64)
+    table = pa.concat_tables([rows for rows, _ in parts])
+    number = np.concatenate([number for _, number in parts])
+    live = alive(table, at_us)
+    if not live.all():
+        table, number = table.filter(pa.array(live)), number[live]
+    return table, number
+
+
+def _newest_of_each_key(
+    reaches: list[Reach], slots: Slots, keys: pa.Table
+) -> list[tuple[pa.Table, Numbers]]:
+    """From the newest file to the oldest; a key that was found is not asked for again."""
+    shard = shard_of_slot(slots)
+    open_keys = np.arange(len(slots))
+    parts: list[tuple[pa.Table, Numbers]] = []
+    for reach in reaches:
+        asked = open_keys[reach.valid[shard[open_keys]]]
+        position, row = candidates(reach.layer, slots[asked])
+        if not len(position):
+            continue
+        number = asked[position]
+        rows = _rows(reach, row)
+        same = same_keys(rows.select(keys.column_names), keys.take(pa.array(number)))
+        if not same.all():
+            rows, number = rows.filter(pa.array(same)), number[same]
+        parts.append((rows, number))
+        answered = np.zeros(len(slots), dtype=np.bool_)
+        answered[number] = True
+        open_keys = open_keys[~answered[open_keys]]
+    return parts
+
+
+def _newest_of_each_within(
+    reaches: list[Reach], slots: Slots, keys: pa.Table, within: str
+) -> list[tuple[pa.Table, Numbers]]:
+    """All rows of a key, of which the newest of each `within` counts.
+
+    Which rows those are is settled by numbers alone; only they are gathered, and their keys
+    compared. Where a key turns out to be another one with the same slot, it may have hidden a right
+    row, so the keys are compared first and the search repeated.
+    """
+    shard = shard_of_slot(slots)
+    everyone = np.arange(len(slots))
+    found: list[tuple[int, Numbers, Numbers, Numbers]] = []
+    for place, reach in enumerate(reaches):
+        asked = everyone[reach.valid[shard]]
+        position, row = candidates(reach.layer, slots[asked])
+        if len(position):
+            sub = _whole(reach.layer.table.column(within)).to_numpy(zero_copy_only=False)
+            found.append((place, asked[position], row, sub[row]))
+    if not found:
+        return []
+    parts = _survivors(reaches, found)
+    if all(
+        same_keys(rows.select(keys.column_names), keys.take(pa.array(number))).all()
+        for rows, number in parts
+    ):
+        return parts
+    checked = []
+    for place, number, row, sub in found:
+        asked_keys = _rows(reaches[place], row).select(keys.column_names)
+        same = same_keys(asked_keys, keys.take(pa.array(number)))
+        checked.append((place, number[same], row[same], sub[same]))
+    return _survivors(reaches, checked)
+
+
+def _survivors(
+    reaches: list[Reach], found: list[tuple[int, Numbers, Numbers, Numbers]]
+) -> list[tuple[pa.Table, Numbers]]:
+    """The rows that no newer row of the same (key, within) hides."""
+    number = np.concatenate([part[1] for part in found])
+    newest = newest_first(number, np.concatenate([part[3] for part in found]))
+    chosen = np.zeros(len(number), dtype=np.bool_)
+    chosen[newest] = True
+    parts = []
+    start = 0
+    for place, numbers, row, _ in found:
+        mine = chosen[start : start + len(numbers)]
+        start += len(numbers)
+        parts.append((_rows(reaches[place], row[mine]), numbers[mine]))
+    return parts
+
+
+def _rows(reach: Reach, row: Numbers) -> pa.Table:
+    return pa.Table.from_batches([reach.layer.table.take(pa.array(row))])
+
+
+def newest_first(number: Numbers, sub: Numbers) -> Numbers:
+    """Of rows that stand newest first, the first of each (key, within), in that order."""
+    if not len(number):
+        return np.empty(0, dtype=np.int64)
+    low = int(sub.min())
+    width = int(sub.max()) - low + 1
+    if (
+        width * (int(number.max()) + 1) < 2**63
+    ):  # one sort instead of two, and it need not be stable
+        code = number * width + (sub - low)
+        order = np.argsort(code)
+        starts = _where_it_changes(code[order])
+        return np.minimum.reduceat(order, np.flatnonzero(starts))
+    order = np.lexsort((sub, number))  # stable: the newest of equal rows stays in front
+    return order[_where_it_changes(number[order]) | _where_it_changes(sub[order])]
+
+
+def _where_it_changes(numbers: Numbers) -> NDArray[np.bool_]:
+    """Whether each number differs from the one before it; the first one does."""
+    starts = np.ones(len(numbers), dtype=np.bool_)
+    np.not_equal(numbers[1:], numbers[:-1], out=starts[1:])
+    return starts
+
+
+def integers(table: pa.Table, name: str) -> Numbers:
+    """An integer or timestamp column as whole numbers."""
+    numbers: Numbers = _whole(table.column(name).combine_chunks()).to_numpy(zero_copy_only=False)
+    return numbers
+
+
+def _whole(column: pa.Array) -> pa.Array:
+    """Timestamps as microseconds, integers as they are."""
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.timestamp("us", column.type.tz)).view(pa.int64())
+    return column.cast(pa.int64())
+
+
+def alive(table: pa.Table, at_us: int) -> NDArray[np.bool_]:
+    """Rows that are neither dropped nor past their time-to-live."""
+    dead = table.column(DEAD).to_numpy()
+    live: NDArray[np.bool_] = ~dead & (table.column(EXPIRES).to_numpy() > at_us)
+    return live
+
+
+def due_keys(
+    reaches: list[Reach], due: str, watermark_us: int, key: list[str]
+) -> tuple[Slots, pa.Table] | None:
+    """Slots and keys of rows whose time has come; the rows may be hidden by newer ones."""
+    found: list[pa.Table] = []
+    for reach in reaches:
+        column = reach.layer.table.column(due)
+        ripe = _whole(column).fill_null(np.iinfo(np.int64).max).to_numpy() <= watermark_us
+        ripe &= ~reach.layer.table.column(DEAD).to_numpy(zero_copy_only=False)
+        if not ripe.any():
+            continue
+        ripe &= reach.valid[shard_of_slot(reach.layer.slots)]
+        rows = np.flatnonzero(ripe)
+        if len(rows):
+            part = reach.layer.table.select([SLOT, *key]).take(pa.array(rows))
+            found.append(pa.Table.from_batches([part]))
+    if not found:
+        return None
+    table = pa.concat_tables(found)
+    return table.column(SLOT).to_numpy(), table.select(key)

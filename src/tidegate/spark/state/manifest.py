@@ -1,0 +1,105 @@
+"""The commit of a micro-batch: one small file that names every state file of the version.
+
+A version exists when its manifest exists. The manifests of the newest `KEPT` batches stay, and so
+do the state files that they name; the rest is removed after a commit, never before.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tidegate.errors import TidegateError
+from tidegate.spark.state.files import Durable
+from tidegate.spark.state.version import Version
+
+KEPT = 3
+"""A version goes once two newer ones are committed after the one that follows it."""
+_SWEEP_EVERY = 64
+_SUFFIX = ".json"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifests:
+    """The committed versions of one segment."""
+
+    directory: Durable
+    state: Durable
+    """The directory that holds one directory per operator."""
+
+    def committed(self) -> list[int]:
+        """The batches whose versions are there, oldest first."""
+        return [
+            int(name.removesuffix(_SUFFIX))
+            for name in self.directory.names()
+            if name.removesuffix(_SUFFIX).isdigit()
+        ]
+
+    def read(self, batch_id: int, shards: Mapping[str, int]) -> dict[str, Version]:
+        """The versions after a batch; -1 is before the first one."""
+        if batch_id < 0:
+            return {operator: Version.empty(count) for operator, count in shards.items()}
+        document = self.directory.read_json(_name(batch_id))
+        try:
+            return {
+                operator: Version.from_json(version)
+                for operator, version in document["operators"].items()
+            }
+        except (KeyError, TypeError, ValueError):
+            raise TidegateError(
+                f"the manifest {self.directory.path(_name(batch_id))} is damaged; nothing was "
+                "changed; restore it from a copy of the checkpoint"
+            ) from None
+
+    def commit(self, batch_id: int, versions: Mapping[str, Version]) -> None:
+        """Make the versions of this batch the current ones, at once."""
+        document = {
+            "batch": batch_id,
+            "operators": {operator: version.to_json() for operator, version in versions.items()},
+        }
+        self.directory.write_json(_name(batch_id), document)
+
+    def verify(self, versions: Mapping[str, Version]) -> None:
+        """Before a start: every state file is there, whole; the first that is not is named."""
+        for operator, version in versions.items():
+            folder = self.state.below(operator)
+            sizes = folder.sizes()
+            for file in version.files:
+                size = sizes.get(file.name)
+                if size == file.size_bytes:
+                    continue
+                found = "is missing" if size is None else f"has {size} bytes"
+                raise TidegateError(
+                    f"the state file {folder.path(file.name)} of operator '{operator}' {found}, "
+                    f"expected {file.size_bytes} bytes; nothing was changed; restore it from a "
+                    "copy of the checkpoint"
+                )
+
+    def clean(self, batch_id: int, versions: Mapping[str, Version]) -> None:
+        """After the commit of `batch_id`: remove versions that nobody can need any more."""
+        old = [batch for batch in self.committed() if batch <= batch_id - KEPT]
+        kept = [b for b in self.committed() if batch_id - KEPT < b < batch_id]
+        shards = {operator: version.shards for operator, version in versions.items()}
+        live = {operator: set(version.names) for operator, version in versions.items()}
+        for batch in kept:
+            for operator, version in self.read(batch, shards).items():
+                live.setdefault(operator, set()).update(version.names)
+        for batch in old:
+            for operator, version in self.read(batch, shards).items():
+                folder = self.state.below(operator)
+                for name in version.names - live.get(operator, set()):
+                    folder.remove(name)
+            self.directory.remove(_name(batch))
+        if batch_id % _SWEEP_EVERY == 0:
+            self.sweep(batch_id, live)
+
+    def sweep(self, batch_id: int, live: Mapping[str, set[str]]) -> None:
+        """Remove what failed tries left behind: old files that no kept version names."""
+        for operator, names in live.items():
+            folder = self.state.below(operator)
+            for name in folder.names():
+                old = name[:10].isdigit() and int(name[:10]) <= batch_id - KEPT
+                if old and name not in names:
+                    folder.remove(name)
+
+
+def _name(batch_id: int) -> str:
+    return f"{batch_id:010d}{_SUFFIX}"

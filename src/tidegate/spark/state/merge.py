@@ -1,0 +1,100 @@
+"""Keep chains short: when a shard's turn comes, its newest files are merged into the new one.
+
+Turns are staggered over the shards, so that every micro-batch carries the same small part of the
+work and none carries all of it. A turn takes the newest files of the chain as long as the next
+older one is not much larger than what was taken so far; files therefore grow geometrically, a row
+is rewritten a logarithmic number of times, and a chain holds at most `TURN` small files and a
+handful of large ones.
+"""
+
+from collections.abc import Collection
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tidegate.spark.state.identity import distinct
+from tidegate.spark.state.layout import SLOT
+from tidegate.spark.state.lookup import Reach, alive, integers, newest_first
+from tidegate.spark.state.version import Version
+
+TURN = 8
+"""A shard is looked at every this many micro-batches."""
+_GROWTH = 2.0
+"""The next older file is merged too when it has at most this many times the rows taken so far."""
+
+
+def rows_per_file(reaches: list[Reach], version: Version) -> NDArray[np.int64]:
+    """Rows of each (file, shard) that still count."""
+    rows = np.zeros((len(version.files), version.shards), dtype=np.int64)
+    for reach in reaches:
+        rows[reach.file] += np.where(reach.valid, np.diff(reach.layer.bounds), 0)
+    return rows
+
+
+def files_to_keep(
+    version: Version,
+    shards: Collection[int],
+    batch: int,
+    delta_rows: NDArray[np.int64],
+    rows: NDArray[np.int64],
+) -> dict[int, int]:
+    """For each shard whose turn it is and that gains by it, how many of its oldest files stay."""
+    kept: dict[int, int] = {}
+    for shard in shards:
+        chain = version.chains[shard]
+        if (batch + shard) % TURN or len(chain) < 2:
+            continue
+        taken = int(delta_rows[shard])
+        keep = len(chain)
+        newest = True
+        while keep and (newest or rows[chain[keep - 1], shard] <= _GROWTH * max(taken, 1)):
+            keep -= 1
+            taken += int(rows[chain[keep], shard])
+            newest = False
+        if keep < len(chain):
+            kept[shard] = keep
+    return kept
+
+
+def merged(
+    reaches: list[Reach],
+    version: Version,
+    delta: pa.Table,
+    kept: dict[int, int],
+    key: list[str],
+    within: str | None,
+    at_us: int,
+) -> pa.Table:
+    """Newest rows of these shards over the files that are merged and the delta, not yet sorted.
+
+    Rows that were dropped or have expired are left out where no older file remains that they hide.
+    """
+    first_taken = np.full(version.shards, len(version.files), dtype=np.int64)
+    bottom = np.zeros(version.shards, dtype=np.bool_)
+    for shard, keep in kept.items():
+        first_taken[shard] = version.chains[shard][keep]
+        bottom[shard] = keep == 0
+    parts = [delta]
+    for reach in reaches:
+        take = reach.valid & (reach.file >= first_taken)
+        starts, ends = reach.layer.bounds[:-1][take], reach.layer.bounds[1:][take]
+        rows = ranges(starts, ends)
+        if len(rows):
+            parts.append(pa.Table.from_batches([reach.layer.table.take(pa.array(rows))]))
+    table = pa.concat_tables(parts)
+    slots = table.column(SLOT).to_numpy()
+    number, first = distinct(slots, table.select(key))
+    newest = first if within is None else newest_first(number, integers(table, within))
+    table = table.take(pa.array(newest))
+    at_bottom = bottom[(table.column(SLOT).to_numpy() >> np.uint64(48)).astype(np.int64)]
+    return table.filter(pa.array(~at_bottom | alive(table, at_us)))
+
+
+def ranges(starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
+    """All numbers of all [start, end)."""
+    counts = ends - starts
+    total = int(counts.sum())
+    offsets = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
+    rows: NDArray[np.int64] = np.repeat(starts, counts) + offsets
+    return rows

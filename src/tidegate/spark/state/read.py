@@ -1,0 +1,77 @@
+"""Read a committed version from outside: the state of an operator as one Arrow table."""
+
+import tempfile
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.errors import AskedWrongly, nearest
+from tidegate.spark.batchplan import Plans
+from tidegate.spark.checkpoint import Checkpoint, require_description
+from tidegate.spark.state.files import Durable
+from tidegate.spark.state.identity import distinct
+from tidegate.spark.state.layer import NodeCache
+from tidegate.spark.state.layout import SLOT, SYSTEM
+from tidegate.spark.state.lookup import Reads, alive, integers, newest_first, open_chains
+from tidegate.spark.state.manifest import Manifests
+from tidegate.spark.state.merge import ranges
+from tidegate.spark.state.version import Version
+
+
+def read_state(checkpoint: str, operator: str, version: int | None = None) -> pa.Table:
+    """The state of a keyed operator after a committed batch (the newest when none is named).
+
+    Reads only; the pipeline may run meanwhile. Rows past their time-to-live are left out as of the
+    plan of that batch.
+    """
+    place = Checkpoint(Durable(checkpoint))
+    description = require_description(place)
+    known = description["operators"]
+    if operator not in known:
+        raise AskedWrongly(
+            f"the checkpoint {checkpoint} has no keyed operator '{operator}'"
+            f"{nearest(operator, known)}"
+        )
+    segment = next(s for s, names in description["segments"].items() if operator in names)
+    manifests = Manifests(place.segment(segment).below("manifests"), place.state)
+    committed = manifests.committed()
+    if not committed:
+        raise AskedWrongly(
+            f"the checkpoint {checkpoint} has no committed batch yet; run the pipeline first"
+        )
+    batch_id = committed[-1] if version is None else version
+    if batch_id not in committed:
+        kept = ", ".join(map(str, committed))
+        raise AskedWrongly(f"version {batch_id} is not there; kept versions: {kept}")
+    said = known[operator]
+    schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(said["schema"])))
+    found = manifests.read(batch_id, {}).get(operator, Version.empty(said["shards"]))
+    plan = Plans(place.segment(segment).below("plans")).read(batch_id)
+    at_us = 0 if plan is None else plan.at_us
+    key = [name for name, _ in said["key"]]
+    return read_version(place.state.below(operator), found, key, said["within"], at_us, schema)
+
+
+def read_version(
+    folder: Durable,
+    version: Version,
+    key: list[str],
+    within: str | None,
+    at_us: int,
+    schema: pa.Schema,
+) -> pa.Table:
+    """All live rows of a version, without our own columns."""
+    if not version.files:
+        return schema.empty_table().select([name for name in schema.names if name not in SYSTEM])
+    with tempfile.TemporaryDirectory(prefix="tidegate-read-") as scratch:
+        cache = NodeCache(folder.path("") if folder.local else scratch, folder, version.shards)
+        parts = []
+        for reach in open_chains(cache, version, range(version.shards), Reads()):
+            bounds = reach.layer.bounds
+            rows = ranges(bounds[:-1][reach.valid], bounds[1:][reach.valid])
+            parts.append(pa.Table.from_batches([reach.layer.table.take(pa.array(rows))]))
+    table = pa.concat_tables(parts)
+    number, _ = distinct(table.column(SLOT).to_numpy(), table.select(key))
+    sub = np.zeros(len(number), dtype=np.int64) if within is None else integers(table, within)
+    table = table.take(pa.array(newest_first(number, sub)))
+    return table.filter(pa.array(alive(table, at_us))).drop_columns(list(SYSTEM))

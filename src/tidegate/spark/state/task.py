@@ -1,0 +1,293 @@
+"""The state as one task sees it in one micro-batch: read its keys' rows, write what changed."""
+
+import uuid
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from tidegate.errors import TidegateError, nearest
+from tidegate.pipelines.keyed import BoundKeyed, KeyedBatch, Update
+from tidegate.spark.state.identity import by_slot, distinct
+from tidegate.spark.state.layer import NodeCache, piece_ranges, write_pieces
+from tidegate.spark.state.layout import (
+    DEAD,
+    EXPIRES,
+    NEVER_US,
+    SLOT,
+    SYSTEM,
+    Slots,
+    file_schema,
+    shard_bounds,
+    shard_of_slot,
+)
+from tidegate.spark.state.lookup import Reach, Reads, due_keys, find, integers, open_chains
+from tidegate.spark.state.merge import files_to_keep, merged, rows_per_file
+from tidegate.spark.state.version import Piece, StateFile, TaskChange, Version
+
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keeper:
+    """What does not change from batch to batch: whose state it is and where it lies."""
+
+    operator: str
+    key: pa.Schema
+    bound: BoundKeyed
+    cache: NodeCache
+    ttl_us: int | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of its files."""
+        return file_schema(self.key, self.bound)
+
+
+@dataclass(slots=True)
+class TaskState:
+    """One task's shards at one version. `batch` first, then `change`."""
+
+    keeper: Keeper
+    version: Version
+    shards: Collection[int]
+    batch_id: int
+    at_us: int
+    task: int
+    reads: Reads = field(default_factory=Reads)
+    _reaches: list[Reach] = field(default_factory=list)
+    _slots: Slots = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
+    _batch: KeyedBatch | None = None
+
+    def batch(self, rows: pa.Table, slots: Slots) -> KeyedBatch:
+        """The rows with the state of their keys, and of keys whose time has come."""
+        keeper, bound = self.keeper, self.keeper.bound
+        names = keeper.key.names
+        self._reaches = open_chains(keeper.cache, self.version, self.shards, self.reads)
+        keys = rows.select(names).cast(keeper.key)
+        watermark_us = self._watermark_us()
+        if bound.due is not None and watermark_us is not None:
+            due = due_keys(self._reaches, bound.due, watermark_us, names)
+            if due is not None:
+                slots = np.concatenate([slots, due[0]])
+                keys = pa.concat_tables([keys, due[1]])
+        number, first = distinct(slots, keys)
+        keys = keys.take(pa.array(first))
+        self._slots = slots[first]
+        table, state_key = find(
+            self._reaches, self._slots, keys, bound.within, self.at_us, keeper.schema
+        )
+        self._batch = KeyedBatch(
+            rows=rows,
+            keys=keys,
+            row_key=number[: rows.num_rows],
+            state=table.drop_columns(list(SYSTEM)),
+            state_key=state_key,
+            at_us=self.at_us,
+            watermark_us=watermark_us,
+        )
+        return self._batch
+
+    def _watermark_us(self) -> int | None:
+        newest = self.version.newest_event_us
+        return None if newest is None else newest - self.keeper.bound.delay_us
+
+    def change(self, update: Update) -> TaskChange | None:
+        """Write one file with what changed; None when nothing did."""
+        delta = self._delta(update)
+        shards = self.version.shards
+        slots = delta.column(SLOT).to_numpy()
+        touched = np.bincount(shard_of_slot(slots), minlength=shards)
+        rows = rows_per_file(self._reaches, self.version)
+        kept = files_to_keep(self.version, self.shards, self.batch_id, touched, rows)
+        if kept:
+            turn = np.zeros(shards, dtype=np.bool_)
+            turn[list(kept)] = True
+            mine = turn[shard_of_slot(slots)]
+            whole = merged(
+                self._reaches,
+                self.version,
+                delta.filter(pa.array(mine)),
+                kept,
+                self.keeper.key.names,
+                self.keeper.bound.within,
+                self.at_us,
+            )
+            delta = pa.concat_tables([delta.filter(pa.array(~mine)), whole])
+            slots = delta.column(SLOT).to_numpy()
+        if not delta.num_rows and not kept:
+            return None
+        if np.any(slots[1:] < slots[:-1]):
+            delta = delta.take(pa.array(by_slot(slots)))
+            slots = delta.column(SLOT).to_numpy()
+        file, bounds = self._write(delta, slots)
+        depth = {s: len(self.version.chains[s]) for s in np.flatnonzero(np.diff(bounds)).tolist()}
+        return TaskChange(file, {**depth, **kept})
+
+    def shard_bytes(self) -> tuple[Numbers, Numbers]:
+        """Shards that have state, and the bytes of it before this batch, by share of rows."""
+        total = np.zeros(self.version.shards)
+        for reach in self._reaches:
+            rows = np.where(reach.valid, np.diff(reach.layer.bounds), 0)
+            total += rows * (reach.layer.table.nbytes / max(1, len(reach.layer.slots)))
+        held = np.flatnonzero(total)
+        return held, total[held].astype(np.int64)
+
+    def _write(self, delta: pa.Table, slots: Slots) -> tuple[StateFile, Numbers]:
+        cache = self.keeper.cache
+        bounds = shard_bounds(slots, self.version.shards)
+        table = delta.combine_chunks()
+        ranges = piece_ranges(bounds)
+        batches = [
+            batch
+            for _, _, start, end in ranges
+            for batch in table.slice(start, end - start).to_batches()
+        ] or [pa.RecordBatch.from_pylist([], schema=self.keeper.schema)]
+        name = f"{self.batch_id:010d}-{self.task:05d}-{uuid.uuid4().hex[:8]}.arrow"
+        path = cache.path(name)
+        write_pieces(path, batches)
+        cache.durable.adopt(path, name)
+        pieces = tuple(Piece(first, last, end - start) for first, last, start, end in ranges)
+        return StateFile(name, path.stat().st_size, pieces), bounds
+
+    def _delta(self, update: Update) -> pa.Table:
+        """Upserts and drops as rows of a state file."""
+        parts = []
+        if update.upserts is not None and update.upserts.num_rows:
+            parts.append(self._upserts(update.upserts, update.upsert_key))
+        if update.drops is not None and update.drops.num_rows:
+            parts.append(self._drops(update.drops, update.drop_key))
+        return pa.concat_tables(parts) if parts else self.keeper.schema.empty_table()
+
+    def _upserts(self, table: pa.Table, numbers: Numbers | None) -> pa.Table:
+        wanted = pa.schema([*self.keeper.key, *self.keeper.bound.state])
+        table = conform(table, wanted, f"operator '{self.keeper.operator}': upserts")
+        numbers = self._numbers(table, numbers, "upserts")
+        self._refuse_twice(table, numbers)
+        expires = NEVER_US if self.keeper.ttl_us is None else self.at_us + self.keeper.ttl_us
+        return self._file_rows(numbers, table, dead=False, expires_us=expires)
+
+    def _drops(self, table: pa.Table, numbers: Numbers | None) -> pa.Table:
+        batch, within = self._require_batch(), self.keeper.bound.within
+        numbers = self._numbers(table, numbers, "drops")
+        if within is None or within in table.column_names:
+            dropped = batch.keys.take(pa.array(numbers))
+            if within is not None:
+                field_ = self.keeper.bound.state.field(within)
+                dropped = dropped.append_column(field_, table.column(within).cast(field_.type))
+        else:  # the whole key: every state row it has
+            gone = np.zeros(batch.keys.num_rows, dtype=np.bool_)
+            gone[numbers] = True
+            chosen = np.flatnonzero(gone[batch.state_key])
+            numbers = batch.state_key[chosen]
+            dropped = batch.state.select([*batch.keys.column_names, within]).take(pa.array(chosen))
+        for column in self.keeper.bound.state:
+            if column.name not in dropped.column_names:
+                nulls = pa.nulls(dropped.num_rows, column.type)
+                dropped = dropped.append_column(column.with_nullable(True), nulls)
+        return self._file_rows(numbers, dropped, dead=True, expires_us=NEVER_US)
+
+    def _file_rows(
+        self, numbers: Numbers, table: pa.Table, *, dead: bool, expires_us: int
+    ) -> pa.Table:
+        count = table.num_rows
+        columns = {
+            SLOT: pa.array(self._slots[numbers]),
+            DEAD: pa.array(np.full(count, dead)),
+            EXPIRES: pa.array(np.full(count, expires_us, dtype=np.int64)),
+            **{name: table.column(name) for name in table.column_names},
+        }
+        schema = self.keeper.schema
+        return pa.table([columns[name] for name in schema.names], schema=schema)
+
+    def _numbers(self, table: pa.Table, numbers: Numbers | None, what: str) -> Numbers:
+        """The number of each row's key; matched by the key columns where none is given."""
+        batch = self._require_batch()
+        if numbers is not None:
+            if len(numbers) != table.num_rows:
+                raise TidegateError(
+                    f"operator '{self.keeper.operator}': {what} has {table.num_rows} rows but "
+                    f"{len(numbers)} key numbers; give one number per row"
+                )
+            return np.asarray(numbers, dtype=np.int64)
+        names = self.keeper.key.names
+        keys = conform(
+            table.select([n for n in names if n in table.column_names]),
+            self.keeper.key,
+            f"operator '{self.keeper.operator}': {what}",
+        )
+        place = match_keys(keys, batch.keys)
+        if (place < 0).any():
+            odd = keys.slice(int(np.argmax(place < 0)), 1).to_pylist()[0]
+            raise TidegateError(
+                f"operator '{self.keeper.operator}': {what} names the key {odd}, which is not "
+                "among the keys of this batch; a function may only change the keys it was given"
+            )
+        return place
+
+    def _refuse_twice(self, table: pa.Table, numbers: Numbers) -> None:
+        within = self.keeper.bound.within
+        sub = np.zeros(len(numbers), dtype=np.int64) if within is None else integers(table, within)
+        order = np.lexsort((sub, numbers))
+        twice = (numbers[order][1:] == numbers[order][:-1]) & (sub[order][1:] == sub[order][:-1])
+        if twice.any():
+            odd = table.select(self.keeper.key.names).slice(int(order[int(np.argmax(twice))]), 1)
+            raise TidegateError(
+                f"operator '{self.keeper.operator}': upserts has the key {odd.to_pylist()[0]} "
+                "twice; give one state row per key"
+                + (f" and '{within}'" if within is not None else "")
+            )
+
+    def _require_batch(self) -> KeyedBatch:
+        if self._batch is None:
+            raise TidegateError("a task's state was asked for a change before its batch")
+        return self._batch
+
+
+def match_keys(asked: pa.Table, known: pa.Table) -> Numbers:
+    """For each asked key its row in `known`, or -1; null matches null."""
+    if len(known.column_names) == 1:
+        values = known.column(0).combine_chunks()
+        place = pc.index_in(asked.column(0), value_set=values)
+        found: Numbers = place.fill_null(-1).combine_chunks().to_numpy().astype(np.int64)
+        return found
+    both = pa.concat_tables([known, asked])
+    codes = np.zeros(both.num_rows, dtype=np.int64)
+    for name in both.column_names:
+        column = both.column(name).combine_chunks().dictionary_encode(null_encoding="encode")
+        code = column.indices.to_numpy().astype(np.int64)
+        _, codes = np.unique(codes * (code.max(initial=0) + 1) + code, return_inverse=True)
+    head, tail = codes[: known.num_rows], codes[known.num_rows :]
+    place_of = np.full(codes.max(initial=0) + 1, -1, dtype=np.int64)
+    place_of[head] = np.arange(len(head))
+    return place_of[tail]
+
+
+def conform(table: pa.Table, wanted: pa.Schema, what: str) -> pa.Table:
+    """The table with the wanted columns in order; a wrong one is named."""
+    for name in wanted.names:
+        if name not in table.column_names:
+            raise TidegateError(
+                f"{what}: the column '{name}' is missing{nearest(name, table.column_names)}"
+            )
+    extra = [name for name in table.column_names if name not in wanted.names]
+    if extra:
+        raise TidegateError(
+            f"{what}: the column '{extra[0]}' was not declared{nearest(extra[0], wanted.names)}"
+        )
+    table = table.select(wanted.names)
+    for column in wanted:
+        found = table.schema.field(column.name).type
+        if found != column.type:
+            try:
+                cast = table.column(column.name).cast(column.type)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                raise TidegateError(
+                    f"{what}: the column '{column.name}' is {found}, expected {column.type}"
+                    f" ({error})"
+                ) from None
+            table = table.set_column(table.schema.get_field_index(column.name), column, cast)
+    return table

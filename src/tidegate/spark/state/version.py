@@ -1,0 +1,104 @@
+"""Which files make up an operator's state after a committed micro-batch.
+
+Each shard has a *chain* of files, oldest first. A newer file's row of a key hides an older one's.
+A version is a value: committing a batch makes a new one from what its tasks report.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A run of whole shards in a file."""
+
+    first_shard: int
+    last_shard: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class StateFile:
+    """One file: what one task changed in one micro-batch, with the shards it merged on the way."""
+
+    name: str
+    size_bytes: int
+    pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskChange:
+    """What a task did to the state of its shards."""
+
+    file: StateFile
+    kept: Mapping[int, int]
+    """For each shard in the file, how many of the oldest files of its chain stay in front of it:
+    all of them for a delta, none for a snapshot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """The state of one operator after one micro-batch."""
+
+    shards: int
+    files: tuple[StateFile, ...] = ()
+    """Oldest first."""
+    chains: tuple[tuple[int, ...], ...] = ()
+    """For each shard, the numbers of its files in `files`, oldest first."""
+    newest_event_us: int | None = None
+    """The newest event time seen so far: the next batch's watermark comes from it."""
+
+    @classmethod
+    def empty(cls, shards: int) -> "Version":
+        """Before the first micro-batch."""
+        return cls(shards, (), tuple(() for _ in range(shards)))
+
+    @property
+    def names(self) -> set[str]:
+        """The names of all files that this version needs."""
+        return {file.name for file in self.files}
+
+    def after(self, changes: Iterable[TaskChange], newest_event_us: int | None) -> "Version":
+        """The version that these changes make of this one; files out of use are left out."""
+        files = list(self.files)
+        chains = [list(chain) for chain in self.chains]
+        for change in sorted(changes, key=lambda change: change.file.name):
+            number = len(files)
+            files.append(change.file)
+            for shard, kept in change.kept.items():
+                chains[shard] = [*chains[shard][:kept], number]
+        used = sorted({number for chain in chains for number in chain})
+        renumber = {old: new for new, old in enumerate(used)}
+        seen = [us for us in (self.newest_event_us, newest_event_us) if us is not None]
+        return Version(
+            self.shards,
+            tuple(files[number] for number in used),
+            tuple(tuple(renumber[number] for number in chain) for chain in chains),
+            max(seen) if seen else None,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in the manifest."""
+        return {
+            "shards": self.shards,
+            "newest_event_us": self.newest_event_us,
+            "files": [
+                [f.name, f.size_bytes, [[p.first_shard, p.last_shard, p.rows] for p in f.pieces]]
+                for f in self.files
+            ],
+            "chains": [list(chain) for chain in self.chains],
+        }
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> "Version":
+        """The reverse of `to_json`."""
+        return cls(
+            document["shards"],
+            tuple(
+                StateFile(name, size, tuple(Piece(*piece) for piece in pieces))
+                for name, size, pieces in document["files"]
+            ),
+            tuple(tuple(chain) for chain in document["chains"]),
+            document["newest_event_us"],
+        )

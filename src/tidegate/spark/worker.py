@@ -1,0 +1,235 @@
+"""What runs inside Spark's Python workers: one Arrow call per task."""
+
+import os
+import pickle
+import socket
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as compute
+from numpy.typing import NDArray
+from pyspark import TaskContext
+
+from tidegate.pipelines.keyed import KeyedBatch, Update
+from tidegate.spark.failure import told_of
+from tidegate.spark.report import TaskReport
+from tidegate.spark.state.layout import shard_of, slot_of
+from tidegate.spark.state.task import Keeper, TaskState, conform
+from tidegate.spark.state.version import Version
+
+HASH = "__hash"
+ORDER = "__order"
+TASK = "__task"
+OURS = (HASH, ORDER, TASK)
+_PRUNE_EVERY = 16
+
+
+@lru_cache(maxsize=256)
+def unpacked(content: bytes) -> Any:
+    """An operator's fixed part, unpacked once per worker process and not once per batch."""
+    return pickle.loads(content)
+
+
+def place() -> str:
+    """Where this runs; two executors of one host have different working directories."""
+    return f"{socket.gethostname()}:{Path.cwd()}"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedStage:
+    """The fixed part of a keyed operator."""
+
+    keeper: Keeper
+    order_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedTask:
+    """A keyed operator in one micro-batch: callable for Spark's cogroup of (anchor, rows)."""
+
+    stage: bytes
+    batch_id: int
+    at_us: int
+    version: Version
+    route: tuple[int, ...]
+    accumulator: Any
+
+    def __call__(self, anchor: pa.Table, rows: pa.Table) -> pa.Table:
+        """Run one task."""
+        stage: KeyedStage = unpacked(self.stage)
+        task = anchor.column(TASK)[0].as_py()
+        started_s, clock = time.time(), time.perf_counter()
+        keeper = stage.keeper
+        rows, hashes = in_order(rows, stage.order_by)
+        shards = [shard for shard, owner in enumerate(self.route) if owner == task]
+        with told_of(keeper.operator):
+            keeper.cache.make()
+            state = TaskState(keeper, self.version, shards, self.batch_id, self.at_us, task)
+            batch = state.batch(rows, slot_of(hashes, self.version.shards))
+            before = time.perf_counter()
+            update = keeper.bound.update(batch)
+            function_s = time.perf_counter() - before
+            output = self._output(keeper, update)
+            change = state.change(update)
+        if self.batch_id % _PRUNE_EVERY == task % _PRUNE_EVERY:
+            keeper.cache.prune(self.version.names, self.batch_id - 2)
+        counts = np.bincount(shard_of(hashes, self.version.shards), minlength=self.version.shards)
+        touched = np.flatnonzero(counts)
+        self.accumulator.add(
+            [
+                TaskReport(
+                    batch_id=self.batch_id,
+                    operator=keeper.operator,
+                    task=task,
+                    rows_in=rows.num_rows,
+                    rows_out=output.num_rows,
+                    busy_s=time.perf_counter() - clock,
+                    function_s=function_s,
+                    executor=place(),
+                    started_s=started_s,
+                    shard_rows=(touched, counts[touched]),
+                    shard_bytes=state.shard_bytes(),
+                    change=change,
+                    own_reads=len(state.reads.own),
+                    durable_reads=len(state.reads.durable),
+                    newest_event_us=newest_event_us(batch, keeper.bound.event_time),
+                    late_rows=update.late_rows,
+                )
+            ]
+        )
+        return output
+
+    def _output(self, keeper: Keeper, update: Update) -> pa.Table:
+        if not isinstance(update, Update):
+            raise TypeError(f"the function returned {type(update).__name__}, expected tg.Update")
+        if update.output is None:
+            return keeper.bound.output.empty_table()
+        return conform(update.output, keeper.bound.output, f"operator '{keeper.operator}': output")
+
+
+def in_order(rows: pa.Table, order_by: str | None) -> tuple[pa.Table, NDArray[np.int64]]:
+    """Rows in the order that a replay has too, without our columns, and the hashes of their keys.
+
+    A shuffle delivers blocks in any order; the number given before it brings the first order back.
+    """
+    order = rows.column(ORDER).to_numpy()
+    hashes = rows.column(HASH).to_numpy()
+    rows = rows.drop_columns([name for name in OURS if name in rows.column_names])
+    sort = None
+    if order_by is not None:
+        ranked = rows.select([order_by]).append_column(ORDER, pa.array(order))
+        keys = [(order_by, "ascending"), (ORDER, "ascending")]
+        sort = compute.sort_indices(ranked, sort_keys=keys).to_numpy()
+    elif np.any(order[1:] < order[:-1]):
+        sort = np.argsort(order, kind="stable")
+    if sort is None:
+        return rows, hashes
+    return rows.take(pa.array(sort)), hashes[sort]
+
+
+def newest_event_us(batch: KeyedBatch, event_time: str | None) -> int | None:
+    """The newest event time among the rows."""
+    if event_time is None or not batch.rows.num_rows:
+        return None
+    column = batch.rows.column(event_time)
+    newest = compute.max(column.cast(pa.timestamp("us", column.type.tz))).value
+    return None if newest is None else int(newest)
+
+
+@dataclass(frozen=True, slots=True)
+class MapStage:
+    """The fixed part of a map operator."""
+
+    operator: str
+    function: Callable[[pa.Table], pa.Table]
+    schema: pa.Schema
+
+
+@dataclass(frozen=True, slots=True)
+class MapTask:
+    """A map operator in one micro-batch: callable for Spark's mapInArrow."""
+
+    stage: bytes
+    batch_id: int
+    accumulator: Any
+
+    def __call__(self, blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Run the user's function on every block of rows."""
+        stage: MapStage = unpacked(self.stage)
+        started_s = time.time()
+        rows_in = rows_out = 0
+        busy_s = 0.0
+        for block in blocks:
+            if not block.num_rows:
+                continue
+            before = time.perf_counter()
+            with told_of(stage.operator):
+                result = stage.function(_without_ours(pa.Table.from_batches([block])))
+                if not isinstance(result, pa.Table):
+                    raise TypeError(
+                        f"the function returned {type(result).__name__}, expected a pyarrow.Table"
+                    )
+                result = conform(result, stage.schema, f"operator '{stage.operator}'")
+            busy_s += time.perf_counter() - before
+            rows_in += block.num_rows
+            rows_out += result.num_rows
+            yield from result.to_batches()
+        task, part = part_of_task(stage.operator)
+        self.accumulator.add(
+            [
+                TaskReport(
+                    batch_id=self.batch_id,
+                    operator=stage.operator,
+                    task=task,
+                    part=part,
+                    rows_in=rows_in,
+                    rows_out=rows_out,
+                    busy_s=busy_s,
+                    function_s=busy_s,
+                    executor=place(),
+                    started_s=started_s,
+                )
+            ]
+        )
+
+
+def _without_ours(table: pa.Table) -> pa.Table:
+    return table.drop_columns([name for name in OURS if name in table.column_names])
+
+
+_parts: dict[tuple[int, str], int] = {}
+
+
+def part_of_task(operator: str) -> tuple[int, int]:
+    """The Spark task, and the how-manieth run of this operator inside it.
+
+    A user's sink may coalesce, so that one Spark task runs an operator several times.
+    """
+    context = TaskContext.get()
+    if context is None:
+        return os.getpid(), 0
+    mark = (context.taskAttemptId(), operator)
+    if len(_parts) > 4096:
+        _parts.clear()
+    part = _parts.get(mark, 0)
+    _parts[mark] = part + 1
+    return context.partitionId(), part
+
+
+__all__ = [
+    "HASH",
+    "ORDER",
+    "TASK",
+    "KeyedStage",
+    "KeyedTask",
+    "MapStage",
+    "MapTask",
+    "part_of_task",
+    "place",
+]

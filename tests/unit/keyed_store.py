@@ -1,0 +1,103 @@
+"""A miniature of the runtime for tests: one operator, task after task, a commit per batch."""
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.pipelines.keyed import BoundKeyed
+from tidegate.spark.state.files import Durable
+from tidegate.spark.state.layer import NodeCache
+from tidegate.spark.state.layout import file_schema, shard_of, slot_of
+from tidegate.spark.state.manifest import Manifests
+from tidegate.spark.state.read import read_version
+from tidegate.spark.state.task import Keeper, TaskState
+
+SHARDS = 8
+
+
+def hashes_of(keys: pa.Table, bits: int) -> np.ndarray:
+    """A poor hash on purpose when bits are few, so that many keys share a slot."""
+    names = keys.column_names
+    raw = [
+        int.from_bytes(hashlib.blake2b(repr(key).encode(), digest_size=8).digest()) % (1 << bits)
+        for key in zip(*(keys[name].to_pylist() for name in names), strict=True)
+    ]
+    return (np.array(raw, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)).view(np.int64)
+
+
+class Store:
+    """The state of one operator, and the batches that change it."""
+
+    def __init__(
+        self,
+        root: Path,
+        bound: BoundKeyed,
+        key: pa.Schema,
+        ttl_us: int | None = None,
+        bits: int = 62,
+    ):
+        self.durable = Durable(str(root / "state" / "op"))
+        self.durable.make()
+        self.manifests = Manifests(Durable(str(root / "manifests")), Durable(str(root / "state")))
+        self.manifests.directory.make()
+        self.bound, self.key, self.ttl_us, self.bits, self.root = bound, key, ttl_us, bits, root
+        self.reads = {"own": 0, "durable": 0}
+
+    def keeper(self, node: int) -> Keeper:
+        cache = NodeCache(str(self.root / f"node-{node}"), self.durable, SHARDS)
+        cache.make()
+        return Keeper(
+            operator="op", key=self.key, bound=self.bound, cache=cache, ttl_us=self.ttl_us
+        )
+
+    def run(
+        self,
+        batch_id: int,
+        rows: pa.Table,
+        route: list[int],
+        nodes: list[int],
+        at_us: int = 0,
+        tries: int = 1,
+    ) -> dict:
+        hashes = hashes_of(rows.select(self.key.names), self.bits)
+        task_of_row = np.array(route)[shard_of(hashes, SHARDS)]
+        for _ in range(tries):
+            version = self.manifests.read(batch_id - 1, {"op": SHARDS})["op"]
+            changes, outputs, late_rows = [], [], 0
+            for task, node in enumerate(nodes):
+                mine = task_of_row == task
+                part = rows.filter(pa.array(mine))
+                state = TaskState(
+                    self.keeper(node),
+                    version,
+                    [s for s in range(SHARDS) if route[s] == task],
+                    batch_id,
+                    at_us,
+                    task,
+                )
+                update = self.bound.update(state.batch(part, slot_of(hashes[mine], SHARDS)))
+                outputs.append(update.output)
+                late_rows += update.late_rows
+                change = state.change(update)
+                if change is not None:
+                    changes.append(change)
+                self.reads["own"] += len(state.reads.own)
+                self.reads["durable"] += len(state.reads.durable)
+        after = version.after(changes, self._newest_event_us(rows))
+        self.manifests.commit(batch_id, {"op": after})
+        self.manifests.clean(batch_id, {"op": after})
+        return {"output": pa.concat_tables(outputs), "late_rows": late_rows}
+
+    def _newest_event_us(self, rows: pa.Table) -> int | None:
+        if self.bound.event_time is None:
+            return None
+        column = rows[self.bound.event_time]
+        return pc.max(column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())).as_py()
+
+    def state(self, batch_id: int, at_us: int = 0) -> pa.Table:
+        version = self.manifests.read(batch_id, {"op": SHARDS})["op"]
+        schema = file_schema(self.key, self.bound)
+        return read_version(self.durable, version, self.key.names, self.bound.within, at_us, schema)
