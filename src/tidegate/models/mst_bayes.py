@@ -144,7 +144,7 @@ class BayesianCapacity:
                     "give it calibration samples."
                 )
             precision = self._prior_precision + self._precision
-            covariance = np.linalg.inv(precision)
+            covariance: Vector = np.asarray(np.linalg.inv(precision), dtype=np.float64)
             weights = covariance @ (self._prior_precision @ self._prior_weights + self._moment)
             prior_squares = self._prior_weights @ self._prior_precision @ self._prior_weights
             squares = (
@@ -165,7 +165,7 @@ class BayesianCapacity:
         if machines.size and (machines.min() < 1 or machines.max() > self._max_machines):
             raise AskedWrongly(
                 f"The capacity model was made for 1 to {self._max_machines} machines, but is asked "
-                f"for {int(machines.min())} to {int(machines.max())}: give it a larger max_machines."
+                f"for {int(machines.min())} to {int(machines.max())}: raise its max_machines."
             )
         index = machines.astype(np.intp) - 1
         return self._table[0][index], self._table[1][index]

@@ -26,7 +26,7 @@ tilts the fit of an application that does not scale (the paper's VHT) by about a
 NEWTON_STEPS = 30
 
 
-class FitRefused(TidegateError):
+class FitRefused(TidegateError):  # noqa: N818
     """The least-squares curve turns negative or bends back inside the range."""
 
 
@@ -321,8 +321,7 @@ def _ratio_error(features: Vector, weights: Vector, mean: Vector, n: Vector) -> 
 
 
 def _solve_least_squares(design: Vector, target: Vector) -> Vector:
-    solution: Vector = np.linalg.lstsq(design, target, rcond=None)[0]
-    return solution
+    return np.asarray(np.linalg.lstsq(design, target, rcond=None)[0], dtype=np.float64)
 
 
 def _rising_least_squares(shape: Shape, tally: _Tally, max_machines: int) -> Vector:
@@ -349,8 +348,7 @@ def _rising_least_squares(shape: Shape, tally: _Tally, max_machines: int) -> Vec
 
 def _non_negative(design: Vector, target: Vector) -> Vector:
     scale = np.linalg.norm(design, axis=0)
-    solution: Vector = nnls(design / scale, target)[0]
-    return solution / scale
+    return np.asarray(nnls(design / scale, target)[0] / scale, dtype=np.float64)
 
 
 def _trouble(shape: Shape, weights: Vector, max_machines: int) -> str:

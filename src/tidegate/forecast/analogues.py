@@ -1,0 +1,352 @@
+"""What the next minutes may hold, told by what followed moments like this one.
+
+A mean and a variance do not describe load that is calm for two hours and then fourfold for eight
+minutes. Here the future is a weighted set of pasts: every minute of memory whose following window
+is known is an analogue, weighted by how alike it is to the present. What "alike" means (the level
+against the last hours, the slope, the minute of the hour, the time of day, the time since the last
+surge) differs from load to load, so several kinds of likeness are kept and mixed by how well each
+foretold the windows that have since come true.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Vector = NDArray[np.float64]
+
+STEP = 0.02
+THRESHOLDS: Vector = np.round(np.arange(-150, 151) * STEP, 10)
+"""Thresholds as the logarithm of load over the present level: from a twentieth to twentyfold."""
+
+HOUR = 60
+DAY = 24 * HOUR
+MEMORY = 7 * DAY
+"""Minutes remembered: a week, so that the time of the week can be an analogue."""
+HALF_LIFE = 3 * DAY
+"""After so many minutes an analogue counts half."""
+OVERLAP = 5.0
+"""Neighbouring minutes share most of their windows: so many count as one observation."""
+SMOOTHING = 0.02
+"""Standard deviation, in log ratio, of the kernel that smooths the distribution."""
+PRIOR_NARROW, PRIOR_WIDE, PRIOR_WIDE_SHARE = 0.35, 1.0, 0.05
+"""What is believed before any analogue is seen, worth one observation (log ratio)."""
+SHARE = 0.01
+"""Part of the weight that is dealt out evenly each time, so that no likeness dies (fixed share)."""
+
+SURGE_ABOVE, SURGE_OVER = 0.35, 0.15
+"""A surge begins at this log ratio over the last hours' median, and is over below the second."""
+GAP_BELOW = -2.0
+"""A minute this far (log) below the last half hour's median is a gap in the collection ..."""
+GAP_PATIENCE = 60
+"""... for so many minutes; then it is believed: a lull."""
+FLOOR = 0.02
+"""Levels below this part of the largest load in memory are taken as this."""
+
+# One row per likeness: bandwidths of level, slope, minute of the half hour, minute of the hour,
+# minute of the day, minutes since the last surge. 0: this does not matter.
+LIKENESSES: Vector = np.array(
+    [
+        [0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+        [0.10, 0.10, 0.0, 0.0, 0.0, 0.0],
+        [0.05, 0.05, 0.0, 0.0, 0.0, 0.0],
+        [0.20, 0.0, 1.0, 0.0, 0.0, 0.0],
+        [0.20, 0.0, 1.0, 0.0, 0.0, 20.0],
+        [0.20, 0.0, 0.0, 1.0, 0.0, 0.0],
+        [0.20, 0.0, 0.0, 0.0, 10.0, 0.0],
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """The coming window, as curves over `THRESHOLDS` (log of load over `level`)."""
+
+    level: float
+    """The present load."""
+    minutes_above: Vector
+    """Expected minutes of the window with a load above the threshold."""
+    minutes_late: Vector
+    """The same, when more machines arrive one start-up time after the first such minute."""
+    gap: bool
+    """The present minute is a gap in the collection: the level is the one before it."""
+
+    def scaled(self, factor: float) -> "Outlook":
+        """The same outlook with the load in another unit."""
+        return Outlook(self.level * factor, self.minutes_above, self.minutes_late, self.gap)
+
+    def mean_load(self) -> float:
+        """Expected load of the window, from the same curves."""
+        minutes = max(float(self.minutes_above[0]), 1e-9)
+        ratio = (
+            math.exp(THRESHOLDS[0])
+            + float(np.sum(self.minutes_above[:-1] * np.diff(np.exp(THRESHOLDS)))) / minutes
+        )
+        return self.level * ratio
+
+
+class Analogues:
+    """Remembers a week of minutes; `observe` one, then ask for an `outlook`.
+
+    The window is the `length` minutes that begin `lead` minutes after the last one observed: what
+    is asked for now, and takes `lead` minutes to start, serves that window.
+    """
+
+    def __init__(
+        self,
+        *,
+        lead: int = 2,
+        length: int = 10,
+        memory: int = MEMORY,
+        likenesses: Vector = LIKENESSES,
+        half_life: float = HALF_LIFE,
+    ) -> None:
+        self.lead = lead
+        self.length = length
+        self._memory = memory
+        self._likenesses = np.ascontiguousarray(likenesses, dtype=np.float64)
+        self._half_life = half_life
+        self._belief = np.full(len(likenesses), 1.0 / len(likenesses))
+        self._awaiting: list[tuple[int, Vector]] = []
+        self._minutes = 0
+        self._largest = 0.0
+        self._good: list[float] = []
+        self._gap_minutes = 0
+        self._surging = False
+        self._surge_at = -10 * DAY
+        room = memory + length + lead + DAY
+        self._first = 0
+        self._log_load = np.full(room, np.nan)
+        self._minute = np.zeros(room, dtype=np.int64)
+        self._level = np.zeros(room)
+        self._excess = np.zeros(room)
+        self._slope = np.zeros(room)
+        self._age = np.zeros(room)
+        self._bins = np.full((room, length), -1, dtype=np.int16)
+        self._late = np.zeros((room, length), dtype=np.int8)
+
+    @property
+    def belief(self) -> Vector:
+        """How much each likeness is trusted at present."""
+        return self._belief.copy()
+
+    def observe(self, load: float, at_s: float) -> None:
+        """One more minute: its load, and when it ended."""
+        self._make_room()
+        now = self._minutes - self._first
+        self._minutes += 1
+        self._minute[now] = round(at_s / 60.0)
+        self._largest = max(self._largest, load)
+        value = math.log(max(load, FLOOR * self._largest, 1e-300))
+        if self._is_gap(load, value):
+            self._log_load[now] = np.nan
+        else:
+            self._good.append(value)
+            del self._good[:-90]
+            self._log_load[now] = value
+        self._describe(now)
+        self._complete(now - self.lead - self.length)
+
+    def outlook(self) -> Outlook:
+        """What may come, from the analogues of the minute last observed."""
+        now = self._minutes - self._first - 1
+        known = max(0, now - self.lead - self.length + 1)
+        start = max(0, known - self._memory)
+        above, late, largest, weight = _gather(
+            self._likenesses,
+            math.log(2.0) / self._half_life,
+            now,
+            start,
+            known,
+            self._minute,
+            self._excess,
+            self._slope,
+            self._age,
+            self._bins,
+            self._late,
+            len(THRESHOLDS),
+        )
+        seen = weight / OVERLAP
+        share = (seen / (seen + 1.0) / np.maximum(weight, 1e-12))[:, None]
+        prior = (1.0 / (seen + 1.0))[:, None]
+        scores = share * largest + prior * _PRIOR
+        self._awaiting.append((self._minutes - 1, scores))
+        believed = self._belief
+        minutes_above = (
+            _exceedance(believed @ (share * above))
+            + float(believed @ prior[:, 0]) * self.length * _exceedance_prior()
+        )
+        minutes_late = (
+            _exceedance(believed @ (share * late))
+            + float(believed @ prior[:, 0]) * min(self.lead + 1, self.length) * _exceedance_prior()
+        )
+        return Outlook(
+            level=math.exp(self._level[now]),
+            minutes_above=minutes_above,
+            minutes_late=minutes_late,
+            gap=bool(np.isnan(self._log_load[now])),
+        )
+
+    def _is_gap(self, load: float, value: float) -> bool:
+        if not self._good:
+            return False
+        fallen = value - float(np.median(self._good[-30:])) < GAP_BELOW
+        if (fallen or load <= 0) and self._gap_minutes < GAP_PATIENCE:
+            self._gap_minutes += 1
+            return True
+        if self._gap_minutes >= GAP_PATIENCE and fallen:
+            self._good.clear()
+        self._gap_minutes = 0
+        return False
+
+    def _describe(self, now: int) -> None:
+        good = self._good
+        level = sum(good[-2:]) / len(good[-2:]) if good else 0.0
+        before = sum(good[-12:-10]) / 2 if len(good) >= 12 else level
+        excess = level - float(np.median(good)) if good else 0.0
+        minute = self._minutes
+        if not self._surging and excess > SURGE_ABOVE:
+            self._surging, self._surge_at = True, minute
+        elif self._surging and excess < SURGE_OVER:
+            self._surging = False
+        self._level[now] = level
+        self._excess[now] = excess
+        self._slope[now] = level - before
+        self._age[now] = min(minute - self._surge_at, 600)
+
+    def _complete(self, origin: int) -> None:
+        """The window of this minute is known now: keep it, and judge who foretold it."""
+        if origin < 0:
+            return
+        begin = origin + self.lead + 1
+        ratios = self._log_load[begin : begin + self.length] - self._level[origin]
+        bins, late = _steps(ratios, self.lead)
+        self._bins[origin] = bins
+        self._late[origin] = late
+        number = origin + self._first
+        while self._awaiting and self._awaiting[0][0] <= number:
+            asked_at, scores = self._awaiting.pop(0)
+            if asked_at == number and bins[0] >= 0:
+                likelihood = _smooth_at(scores, int(bins[0])) + 1e-5
+                belief = self._belief * likelihood
+                belief /= belief.sum()
+                self._belief = (1 - SHARE) * belief + SHARE / len(belief)
+
+    def _make_room(self) -> None:
+        if self._minutes - self._first < len(self._log_load):
+            return
+        kept = self._memory + self.length + self.lead
+        shift = len(self._log_load) - kept
+        for column in (
+            self._log_load,
+            self._minute,
+            self._level,
+            self._excess,
+            self._slope,
+            self._age,
+            self._bins,
+            self._late,
+        ):
+            column[:kept] = column[shift:].copy()
+        self._first += shift
+
+
+_KERNEL: Vector = np.exp(-0.5 * (np.arange(-4, 5) * STEP / SMOOTHING) ** 2)
+_KERNEL /= _KERNEL.sum()
+_PRIOR: Vector = (1 - PRIOR_WIDE_SHARE) / PRIOR_NARROW * np.exp(
+    -0.5 * (THRESHOLDS / PRIOR_NARROW) ** 2
+) + PRIOR_WIDE_SHARE / PRIOR_WIDE * np.exp(-0.5 * (THRESHOLDS / PRIOR_WIDE) ** 2)
+_PRIOR /= _PRIOR.sum()
+_PRIOR_ABOVE: Vector = np.clip(1.0 - np.cumsum(_PRIOR), 0.0, 1.0)
+
+
+def _exceedance_prior() -> Vector:
+    return _PRIOR_ABOVE
+
+
+def _exceedance(steps: Vector) -> Vector:
+    """From steps at the bins of the loads to the count above each threshold, smoothed."""
+    smooth = np.convolve(steps, _KERNEL, mode="same")
+    # what the kernel pushed over the edge stays at the edge
+    smooth[-1] += steps.sum() - smooth.sum()
+    above = np.cumsum(smooth[::-1])[::-1]
+    return np.asarray(np.maximum(np.append(above[1:], 0.0) + smooth / 2, 0.0))
+
+
+def _smooth_at(scores: Vector, place: int) -> Vector:
+    first, last = max(0, place - 4), min(scores.shape[1], place + 5)
+    return np.asarray(scores[:, first:last] @ _KERNEL[first - place + 4 : last - place + 4])
+
+
+def _steps(ratios: Vector, reaction: int) -> tuple[NDArray[np.int16], NDArray[np.int8]]:
+    """Bins of a window's loads, largest first, and how each adds to the minutes that come late.
+
+    With a threshold just below the k-th largest load, the k largest are above it; late are those
+    up to `reaction` minutes after the first of them.
+    """
+    size = len(ratios)
+    bins = np.full(size, -1, dtype=np.int16)
+    late = np.zeros(size, dtype=np.int8)
+    known = np.flatnonzero(~np.isnan(ratios))
+    order = known[np.argsort(-ratios[known], kind="stable")]
+    bins[: len(order)] = np.clip(
+        np.rint((ratios[order] - THRESHOLDS[0]) / STEP), 0, len(THRESHOLDS) - 1
+    )
+    before = 0
+    for k in range(1, len(order) + 1):
+        top = order[:k]
+        count = int(np.sum(top <= top.min() + reaction))
+        late[k - 1] = count - before
+        before = count
+    return bins, late
+
+
+@njit(cache=True)
+def _gather(  # type: ignore[no-untyped-def]
+    likenesses, decay, now, start, stop, minute, excess, slope, age, bins, late, size
+):  # pragma: no cover - compiled
+    """Weighted histograms over the analogues, one row per likeness."""
+    kinds = likenesses.shape[0]
+    above_out = np.zeros((kinds, size))
+    late_out = np.zeros((kinds, size))
+    largest_out = np.zeros((kinds, size))
+    weight_out = np.zeros(kinds)
+    periods = (30, 60, 1440)
+    for j in range(start, stop):
+        if bins[j, 0] < 0:
+            continue
+        recency = decay * (j - now)
+        d_excess = excess[j] - excess[now]
+        d_slope = slope[j] - slope[now]
+        d_age = age[j] - age[now]
+        apart = minute[now] - minute[j]
+        for kind in range(kinds):
+            row = likenesses[kind]
+            q = 0.0
+            if row[0] > 0:
+                q += (d_excess / row[0]) ** 2
+            if row[1] > 0:
+                q += (d_slope / row[1]) ** 2
+            for p in range(3):
+                if row[2 + p] > 0:
+                    phase = apart % periods[p]
+                    if phase * 2 > periods[p]:
+                        phase = periods[p] - phase
+                    q += (phase / row[2 + p]) ** 2
+            if row[5] > 0:
+                q += (d_age / row[5]) ** 2
+            exponent = recency - 0.5 * q
+            if exponent < -7.0:
+                continue
+            w = math.exp(exponent)
+            weight_out[kind] += w
+            largest_out[kind, bins[j, 0]] += w
+            for s in range(bins.shape[1]):
+                b = bins[j, s]
+                if b < 0:
+                    break
+                above_out[kind, b] += w
+                late_out[kind, b] += w * late[j, s]
+    return above_out, late_out, largest_out, weight_out
