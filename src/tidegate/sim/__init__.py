@@ -1,0 +1,1 @@
+"""The second body: imitates a pipeline by discrete events, to try a decision before it counts."""
