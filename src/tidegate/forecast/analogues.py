@@ -33,6 +33,8 @@ SMOOTHING = 0.02
 """Standard deviation, in log ratio, of the kernel that smooths the distribution."""
 PRIOR_NARROW, PRIOR_WIDE, PRIOR_WIDE_SHARE = 0.35, 1.0, 0.05
 """What is believed before any analogue is seen, worth one observation (log ratio)."""
+PRIOR_SURGE = 0.05
+"""Chance of a surge in a window, before any is seen, worth one observation."""
 SHARE = 0.01
 """Part of the weight that is dealt out evenly each time, so that no likeness dies (fixed share)."""
 
@@ -56,6 +58,10 @@ LIKENESSES: Vector = np.array(
         [0.20, 0.0, 1.0, 0.0, 0.0, 20.0],
         [0.20, 0.0, 0.0, 1.0, 0.0, 0.0],
         [0.20, 0.0, 0.0, 0.0, 10.0, 0.0],
+        [0.10, 0.10, 1.0, 0.0, 0.0, 0.0],
+        [0.20, 0.0, 1.0, 0.0, 0.0, 8.0],
+        [0.30, 0.0, 1.0, 0.0, 15.0, 0.0],
+        [0.20, 0.0, 0.0, 0.0, 0.0, 8.0],
     ]
 )
 
@@ -68,14 +74,12 @@ class Outlook:
     """The present load."""
     minutes_above: Vector
     """Expected minutes of the window with a load above the threshold."""
-    minutes_late: Vector
-    """The same, when more machines arrive one start-up time after the first such minute."""
     gap: bool
     """The present minute is a gap in the collection: the level is the one before it."""
 
     def scaled(self, factor: float) -> "Outlook":
         """The same outlook with the load in another unit."""
-        return Outlook(self.level * factor, self.minutes_above, self.minutes_late, self.gap)
+        return Outlook(self.level * factor, self.minutes_above, self.gap)
 
     def mean_load(self) -> float:
         """Expected load of the window, from the same curves."""
@@ -98,7 +102,7 @@ class Analogues:
         self,
         *,
         lead: int = 2,
-        length: int = 10,
+        length: int = 1,
         memory: int = MEMORY,
         likenesses: Vector = LIKENESSES,
         half_life: float = HALF_LIFE,
@@ -109,7 +113,8 @@ class Analogues:
         self._likenesses = np.ascontiguousarray(likenesses, dtype=np.float64)
         self._half_life = half_life
         self._belief = np.full(len(likenesses), 1.0 / len(likenesses))
-        self._awaiting: list[tuple[int, Vector]] = []
+        self._surge_belief = self._belief.copy()
+        self._awaiting: list[tuple[int, Vector, Vector]] = []
         self._minutes = 0
         self._largest = 0.0
         self._good: list[float] = []
@@ -125,7 +130,7 @@ class Analogues:
         self._slope = np.zeros(room)
         self._age = np.zeros(room)
         self._bins = np.full((room, length), -1, dtype=np.int16)
-        self._late = np.zeros((room, length), dtype=np.int8)
+        self._surge = np.zeros(room, dtype=np.int8)
 
     @property
     def belief(self) -> Vector:
@@ -154,7 +159,7 @@ class Analogues:
         now = self._minutes - self._first - 1
         known = max(0, now - self.lead - self.length + 1)
         start = max(0, known - self._memory)
-        above, late, largest, weight = _gather(
+        above, largest, weight = _gather(  # first axis: calm, surge
             self._likenesses,
             math.log(2.0) / self._half_life,
             now,
@@ -165,27 +170,26 @@ class Analogues:
             self._slope,
             self._age,
             self._bins,
-            self._late,
+            self._surge,
             len(THRESHOLDS),
         )
         seen = weight / OVERLAP
-        share = (seen / (seen + 1.0) / np.maximum(weight, 1e-12))[:, None]
-        prior = (1.0 / (seen + 1.0))[:, None]
-        scores = share * largest + prior * _PRIOR
-        self._awaiting.append((self._minutes - 1, scores))
-        believed = self._belief
-        minutes_above = (
-            _exceedance(believed @ (share * above))
-            + float(believed @ prior[:, 0]) * self.length * _exceedance_prior()
-        )
-        minutes_late = (
-            _exceedance(believed @ (share * late))
-            + float(believed @ prior[:, 0]) * min(self.lead + 1, self.length) * _exceedance_prior()
-        )
+        seen_all = seen[0] + seen[1]
+        # what is seldom seen is filled up from what is seen at any time, and that from the prior
+        usual = (seen[1, 0] + PRIOR_SURGE) / (seen_all[0] + 1.0)
+        hazard = (seen[1] + usual) / (seen_all + 1.0)
+        hazard[0] = usual
+        surge = float(self._surge_belief @ hazard)
+        scores = _filled_up(largest[0], seen[0], _PRIOR)
+        self._awaiting.append((self._minutes - 1, scores, hazard))
+        minutes_above = np.zeros(len(THRESHOLDS))
+        surging = self._surge_belief * hazard / surge
+        for kind, chance, belief in ((0, 1.0 - surge, self._belief), (1, surge, surging)):
+            steps = _filled_up(above[kind], seen[kind], self.length * _PRIOR)
+            minutes_above += chance * _exceedance(belief @ steps)
         return Outlook(
             level=math.exp(self._level[now]),
             minutes_above=minutes_above,
-            minutes_late=minutes_late,
             gap=bool(np.isnan(self._log_load[now])),
         )
 
@@ -222,17 +226,18 @@ class Analogues:
             return
         begin = origin + self.lead + 1
         ratios = self._log_load[begin : begin + self.length] - self._level[origin]
-        bins, late = _steps(ratios, self.lead)
+        bins = _bins(ratios)
         self._bins[origin] = bins
-        self._late[origin] = late
+        surge = bool(bins[0] >= 0 and THRESHOLDS[bins[0]] + self._excess[origin] > SURGE_ABOVE)
+        self._surge[origin] = surge
         number = origin + self._first
         while self._awaiting and self._awaiting[0][0] <= number:
-            asked_at, scores = self._awaiting.pop(0)
-            if asked_at == number and bins[0] >= 0:
-                likelihood = _smooth_at(scores, int(bins[0])) + 1e-5
-                belief = self._belief * likelihood
-                belief /= belief.sum()
-                self._belief = (1 - SHARE) * belief + SHARE / len(belief)
+            asked_at, scores, hazard = self._awaiting.pop(0)
+            if asked_at != number or bins[0] < 0:
+                continue
+            self._surge_belief = _revise(self._surge_belief, hazard if surge else 1.0 - hazard)
+            if not surge:
+                self._belief = _revise(self._belief, _smooth_at(scores, int(bins[0])) + 1e-5)
 
     def _make_room(self) -> None:
         if self._minutes - self._first < len(self._log_load):
@@ -247,7 +252,7 @@ class Analogues:
             self._slope,
             self._age,
             self._bins,
-            self._late,
+            self._surge,
         ):
             column[:kept] = column[shift:].copy()
         self._first += shift
@@ -259,11 +264,6 @@ _PRIOR: Vector = (1 - PRIOR_WIDE_SHARE) / PRIOR_NARROW * np.exp(
     -0.5 * (THRESHOLDS / PRIOR_NARROW) ** 2
 ) + PRIOR_WIDE_SHARE / PRIOR_WIDE * np.exp(-0.5 * (THRESHOLDS / PRIOR_WIDE) ** 2)
 _PRIOR /= _PRIOR.sum()
-_PRIOR_ABOVE: Vector = np.clip(1.0 - np.cumsum(_PRIOR), 0.0, 1.0)
-
-
-def _exceedance_prior() -> Vector:
-    return _PRIOR_ABOVE
 
 
 def _exceedance(steps: Vector) -> Vector:
@@ -275,44 +275,48 @@ def _exceedance(steps: Vector) -> Vector:
     return np.asarray(np.maximum(np.append(above[1:], 0.0) + smooth / 2, 0.0))
 
 
+def _filled_up(counted: Vector, seen: Vector, prior: Vector) -> Vector:
+    """Per likeness the mean of what it saw and, as one more observation, what is usual.
+
+    The first likeness is "any time": its mean with the prior is what is usual for the others.
+    """
+    counted = counted / OVERLAP
+    usual = (counted[0] + prior) / (seen[0] + 1.0)
+    filled = (counted + usual) / (seen + 1.0)[:, None]
+    filled[0] = usual
+    return np.asarray(filled)
+
+
+def _revise(belief: Vector, likelihood: Vector) -> Vector:
+    """Bayes, with a little dealt out evenly (fixed share)."""
+    belief = belief * likelihood
+    belief /= belief.sum()
+    return np.asarray((1 - SHARE) * belief + SHARE / len(belief))
+
+
 def _smooth_at(scores: Vector, place: int) -> Vector:
     first, last = max(0, place - 4), min(scores.shape[1], place + 5)
     return np.asarray(scores[:, first:last] @ _KERNEL[first - place + 4 : last - place + 4])
 
 
-def _steps(ratios: Vector, reaction: int) -> tuple[NDArray[np.int16], NDArray[np.int8]]:
-    """Bins of a window's loads, largest first, and how each adds to the minutes that come late.
-
-    With a threshold just below the k-th largest load, the k largest are above it; late are those
-    up to `reaction` minutes after the first of them.
-    """
-    size = len(ratios)
-    bins = np.full(size, -1, dtype=np.int16)
-    late = np.zeros(size, dtype=np.int8)
-    known = np.flatnonzero(~np.isnan(ratios))
-    order = known[np.argsort(-ratios[known], kind="stable")]
-    bins[: len(order)] = np.clip(
-        np.rint((ratios[order] - THRESHOLDS[0]) / STEP), 0, len(THRESHOLDS) - 1
-    )
-    before = 0
-    for k in range(1, len(order) + 1):
-        top = order[:k]
-        count = int(np.sum(top <= top.min() + reaction))
-        late[k - 1] = count - before
-        before = count
-    return bins, late
+def _bins(ratios: Vector) -> NDArray[np.int16]:
+    """Bins of a window's loads, largest first; -1 where a minute is unknown."""
+    bins = np.full(len(ratios), -1, dtype=np.int16)
+    known = np.sort(ratios[~np.isnan(ratios)])[::-1]
+    places = np.rint((known - THRESHOLDS[0]) / STEP)
+    bins[: len(known)] = np.clip(places, 0, len(THRESHOLDS) - 1)
+    return bins
 
 
 @njit(cache=True)
 def _gather(  # type: ignore[no-untyped-def]
-    likenesses, decay, now, start, stop, minute, excess, slope, age, bins, late, size
+    likenesses, decay, now, start, stop, minute, excess, slope, age, bins, surge, size
 ):  # pragma: no cover - compiled
     """Weighted histograms over the analogues, one row per likeness."""
     kinds = likenesses.shape[0]
-    above_out = np.zeros((kinds, size))
-    late_out = np.zeros((kinds, size))
-    largest_out = np.zeros((kinds, size))
-    weight_out = np.zeros(kinds)
+    above_out = np.zeros((2, kinds, size))
+    largest_out = np.zeros((2, kinds, size))
+    weight_out = np.zeros((2, kinds))
     periods = (30, 60, 1440)
     for j in range(start, stop):
         if bins[j, 0] < 0:
@@ -341,12 +345,12 @@ def _gather(  # type: ignore[no-untyped-def]
             if exponent < -7.0:
                 continue
             w = math.exp(exponent)
-            weight_out[kind] += w
-            largest_out[kind, bins[j, 0]] += w
+            c = surge[j]
+            weight_out[c, kind] += w
+            largest_out[c, kind, bins[j, 0]] += w
             for s in range(bins.shape[1]):
                 b = bins[j, s]
                 if b < 0:
                     break
-                above_out[kind, b] += w
-                late_out[kind, b] += w * late[j, s]
-    return above_out, late_out, largest_out, weight_out
+                above_out[c, kind, b] += w
+    return above_out, largest_out, weight_out

@@ -50,13 +50,12 @@ class Arma:
 
     def psi(self, count: int) -> Vector:
         """psi_0..psi_(count-1), the weights of past innovations (eq. 12, corrected)."""
-        psi = np.zeros(count)
-        psi[0] = 1.0
+        phi, theta = self.phi.tolist(), self.theta.tolist()
+        psi = [1.0]
         for j in range(1, count):
-            psi[j] = self.theta[j - 1] if j <= self.theta.size else 0.0
-            for i in range(1, min(j, self.phi.size) + 1):
-                psi[j] += self.phi[i - 1] * psi[j - i]
-        return psi
+            weight = theta[j - 1] if j <= len(theta) else 0.0
+            psi.append(weight + sum(phi[i] * psi[j - 1 - i] for i in range(min(j, len(phi)))))
+        return np.array(psi)
 
     def innovations(self, values: Vector) -> tuple[Vector, Vector]:
         """One-step errors of the values and their variances in units of sigma^2."""
@@ -75,8 +74,11 @@ class Arma:
         p, q = self.order
         path = np.concatenate([(seen - self.mean)[seen.size - p :], np.zeros(steps)])
         shocks = np.concatenate([e[seen.size - q :], np.zeros(steps)])
+        phi, theta = self.phi[::-1], self.theta[::-1]
         for k in range(steps):
-            path[p + k] = self.phi @ path[k : p + k][::-1] + self.theta @ shocks[k : q + k][::-1]
+            path[p + k] = phi @ path[k : p + k]
+            if k < q:
+                path[p + k] += theta @ shocks[k : q + k]
         variance = self.variance * np.cumsum(self.psi(steps) ** 2)
         return Forecast(self.mean + path[p:], variance)
 
@@ -103,10 +105,9 @@ class ArmaFitter:
                 f"ARMA orders up to {max_order} were asked for, but go from 0 to "
                 f"{arma_likelihood.MAX_ORDER}."
             )
-        self._max_order = max_order
+        self._max_p, self._max_q = max_order
         self._with_mean = with_mean
-        self._starts = np.zeros((p + 1, q + 1, p + q))
-        self._has_start = np.zeros((p + 1, q + 1), dtype=np.bool_)
+        self._solutions: dict[Order, Vector] = {}
 
     def fit_best(self, values: ArrayLike, *, tolerance: float = TOLERANCE) -> Arma:
         """The order with the lowest AIC; (0, 0) is left out, as in IV-C."""
@@ -116,37 +117,67 @@ class ArmaFitter:
     def fit_all(self, values: ArrayLike, *, tolerance: float = TOLERANCE) -> list[Arma]:
         """All orders, (0, 0) first."""
         x, centre, scale = _standardised(values)
-        max_p, max_q = self._max_order
-        squares = arma_likelihood.climb_all(
-            x, max_p, max_q, self._with_mean, self._starts, self._has_start, PASSES, tolerance
-        )
-        self._has_start[:] = True
-        return [
-            self._model(x, centre, scale, (p, q))
-            for p in range(max_p + 1)
-            for q in range(max_q + 1)
-            if np.isfinite(squares[p, q])
-        ]
+        orders = [(p, q) for p in range(self._max_p + 1) for q in range(self._max_q + 1)]
+        for order in orders:
+            self._climb(x, order, tolerance)
+        return [self._model(x, centre, scale, order) for order in orders]
 
     def fit(self, values: ArrayLike, order: Order, *, tolerance: float = TOLERANCE) -> Arma:
-        """One order."""
+        """One order; the first time by way of the smaller ones."""
         p, q = order
-        if p > self._max_order[0] or q > self._max_order[1]:
-            raise AskedWrongly(f"Order {order} was asked for, but only up to {self._max_order}.")
-        x, centre, scale = _standardised(values)
-        if not self._has_start[p, q]:
-            arma_likelihood.climb_all(
-                x, p, q, self._with_mean, self._starts, self._has_start, PASSES, tolerance
+        if p > self._max_p or q > self._max_q:
+            raise AskedWrongly(
+                f"ARMA{order} was asked for, but this fitter goes up to "
+                f"ARMA{(self._max_p, self._max_q)}."
             )
-            self._has_start[: p + 1, : q + 1] = True
-        z = self._starts[p, q, : p + q]
-        arma_likelihood.climb(x, z, p, q, self._with_mean, PASSES, tolerance)
+        x, centre, scale = _standardised(values)
+        if order not in self._solutions:
+            for smaller in ((i, j) for i in range(p + 1) for j in range(q + 1)):
+                self._climb(x, smaller, tolerance)
+        else:
+            self._climb(x, order, tolerance, nested=False)
         return self._model(x, centre, scale, order)
+
+    def _climb(self, x: Vector, order: Order, tolerance: float, *, nested: bool = True) -> None:
+        """Solve one order from its likeliest start.
+
+        That is its last solution, or its smaller neighbours' padded by a zero: so a larger order is
+        never less likely than those inside it. The first time it climbs once more from a slow
+        decay under noise (phi near 1, theta negative), the usual other hill.
+        """
+        p, q = order
+        known = self._solutions.get(order)
+        starts = [] if known is None else [known]
+        if nested and p:
+            smaller = self._solutions[p - 1, q]
+            starts.append(np.concatenate([smaller[: p - 1], [0.0], smaller[p - 1 :]]))
+        if nested and q:
+            starts.append(np.append(self._solutions[p, q - 1], 0.0))
+        if not starts:
+            starts.append(np.zeros(0))
+        best = min(starts, key=lambda z: self._squares(x, z, order)) if starts[1:] else starts[0]
+        best = best.copy()
+        squares = self._climb_from(x, best, order, tolerance)
+        if known is None and p and q:
+            other = np.zeros(p + q)
+            other[0], other[p] = 2.0, 1.0
+            if self._climb_from(x, other, order, tolerance) < squares:
+                best = other
+        self._solutions[order] = best
+
+    def _squares(self, x: Vector, z: Vector, order: Order) -> float:
+        scratch = np.empty((4, x.size))
+        return float(
+            arma_likelihood.residuals(x, z, *order, self._with_mean, scratch[:3], scratch[3])[0]
+        )
+
+    def _climb_from(self, x: Vector, z: Vector, order: Order, tolerance: float) -> float:
+        return float(arma_likelihood.climb(x, z, *order, self._with_mean, PASSES, tolerance))
 
     def _model(self, x: Vector, centre: float, scale: float, order: Order) -> Arma:
         p, q = order
         n = x.size
-        z = self._starts[p, q, : p + q]
+        z = self._solutions[order]
         squares, mean, log_v = arma_likelihood.residuals(
             x, z, p, q, self._with_mean, np.empty((3, n)), np.empty(n)
         )

@@ -18,6 +18,7 @@ Vector = NDArray[np.float64]
 MAX_ORDER = 8
 MAX_UNBOUNDED = 6.5
 """|x| up to here: partial autocorrelations up to 0.999995, nearer to 1 than 100 values can tell."""
+LONGEST_MOVE = 1.5
 SETTLED = 1e-14
 """Innovations' variance this near to its limit of 1 has settled."""
 
@@ -235,6 +236,34 @@ def residuals(
 
 
 @njit(cache=True)
+def _damped_solve(normal: Vector, damping: float, ridge: float, right: Vector, out: Vector) -> None:
+    """Solve (N + damping diag N + ridge I) out = right by Cholesky; d is at most a few."""
+    d = right.size
+    low = np.empty((d, d))
+    for i in range(d):
+        for j in range(i + 1):
+            s = normal[i, j]
+            if i == j:
+                s += damping * normal[i, i] + ridge
+            for k in range(j):
+                s -= low[i, k] * low[j, k]
+            if i == j:
+                low[i, i] = np.sqrt(max(s, 1e-300))
+            else:
+                low[i, j] = s / low[j, j]
+    for i in range(d):
+        s = right[i]
+        for k in range(i):
+            s -= low[i, k] * out[k]
+        out[i] = s / low[i, i]
+    for i in range(d - 1, -1, -1):
+        s = out[i]
+        for k in range(i + 1, d):
+            s -= low[k, i] * out[k]
+        out[i] = s / low[i, i]
+
+
+@njit(cache=True)
 def climb(
     x: Vector, z: Vector, p: int, q: int, with_mean: bool, passes: int, tolerance: float
 ) -> float:
@@ -274,14 +303,9 @@ def climb(
                 normal[j, i] = s
         improved = False
         for _try in range(8):
-            damped = normal.copy()
+            _damped_solve(normal, damping, 1e-12 * total, right, trial)
             for i in range(d):
-                damped[i, i] += damping * normal[i, i] + 1e-12 * total
-            move = np.linalg.solve(damped, right)
-            for i in range(d):
-                shift = move[i]
-                limit = 1.5
-                shift = min(max(shift, -limit), limit)
+                shift = min(max(trial[i], -LONGEST_MOVE), LONGEST_MOVE)
                 trial[i] = min(max(z[i] + shift, -MAX_UNBOUNDED), MAX_UNBOUNDED)
             fresh = residuals(x, trial, p, q, with_mean, work, there)[0]
             if fresh < total:
@@ -300,63 +324,3 @@ def climb(
         if gained < tolerance * total:
             return total
     return total
-
-
-@njit(cache=True)
-def climb_all(
-    x: Vector,
-    max_p: int,
-    max_q: int,
-    with_mean: bool,
-    starts: NDArray[np.float64],
-    has_start: NDArray[np.bool_],
-    passes: int,
-    tolerance: float,
-) -> NDArray[np.float64]:
-    """Fit every order up to (max_p, max_q); `starts` holds warm starts and gets the solutions.
-
-    An order starts from its warm start or from its smaller neighbours' solutions padded by a zero,
-    whichever is likeliest: so a larger order is never less likely than the one inside it. Without
-    a warm start it climbs a second time from a slow decay under noise (phi near 1, theta negative),
-    the usual other hill.
-    """
-    n = x.size
-    squares = np.full((max_p + 1, max_q + 1), np.inf)
-    work = np.empty((3, n))
-    scratch = np.empty(n)
-    for p in range(max_p + 1):
-        for q in range(max_q + 1):
-            best = np.inf
-            chosen = np.zeros(p + q)
-            candidate = np.zeros(p + q)
-            for source in range(3):
-                if source == 0:
-                    if not has_start[p, q]:
-                        continue
-                    candidate[:] = starts[p, q, : p + q]
-                elif source == 1:
-                    if p == 0:
-                        continue
-                    candidate[: p - 1] = starts[p - 1, q, : p - 1]
-                    candidate[p - 1] = 0.0
-                    candidate[p:] = starts[p - 1, q, p - 1 : p - 1 + q]
-                else:
-                    if q == 0:
-                        continue
-                    candidate[: p + q - 1] = starts[p, q - 1, : p + q - 1]
-                    candidate[p + q - 1] = 0.0
-                total = residuals(x, candidate, p, q, with_mean, work, scratch)[0]
-                if total < best:
-                    best = total
-                    chosen[:] = candidate
-            squares[p, q] = climb(x, chosen, p, q, with_mean, passes, tolerance)
-            if p > 0 and q > 0 and not has_start[p, q]:
-                candidate[:] = 0.0
-                candidate[0] = 2.0
-                candidate[p] = 1.0
-                total = climb(x, candidate, p, q, with_mean, passes, tolerance)
-                if total < squares[p, q]:
-                    squares[p, q] = total
-                    chosen[:] = candidate
-            starts[p, q, : p + q] = chosen
-    return squares
