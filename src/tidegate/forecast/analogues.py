@@ -15,6 +15,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from tidegate.forecast.gap import GapDetector, Kind
+
 Vector = NDArray[np.float64]
 
 STEP = 0.02
@@ -40,10 +42,6 @@ SHARE = 0.01
 
 SURGE_ABOVE, SURGE_OVER = 0.35, 0.15
 """A surge begins at this log ratio over the last hours' median, and is over below the second."""
-GAP_BELOW = -2.0
-"""A minute this far (log) below the last half hour's median is a gap in the collection ..."""
-GAP_PATIENCE = 60
-"""... for so many minutes; then it is believed: a lull."""
 FLOOR = 0.02
 """Levels below this part of the largest load in memory are taken as this."""
 
@@ -118,7 +116,8 @@ class Analogues:
         self._minutes = 0
         self._largest = 0.0
         self._good: list[float] = []
-        self._gap_minutes = 0
+        self._gaps = GapDetector()
+        self._gap_before = False
         self._surging = False
         self._surge_at = -10 * DAY
         room = memory + length + lead + DAY
@@ -145,12 +144,15 @@ class Analogues:
         self._minute[now] = round(at_s / 60.0)
         self._largest = max(self._largest, load)
         value = math.log(max(load, FLOOR * self._largest, 1e-300))
-        if self._is_gap(load, value):
+        if self._gaps.observe(load).kind is not Kind.LOAD:
             self._log_load[now] = np.nan
         else:
+            if self._gap_before and value < self._good[-1] - 1.0:
+                self._good.clear()  # the silence is believed: a lull, at another level
             self._good.append(value)
             del self._good[:-90]
             self._log_load[now] = value
+        self._gap_before = bool(np.isnan(self._log_load[now])) and bool(self._good)
         self._describe(now)
         self._complete(now - self.lead - self.length)
 
@@ -192,18 +194,6 @@ class Analogues:
             minutes_above=minutes_above,
             gap=bool(np.isnan(self._log_load[now])),
         )
-
-    def _is_gap(self, load: float, value: float) -> bool:
-        if not self._good:
-            return False
-        fallen = value - float(np.median(self._good[-30:])) < GAP_BELOW
-        if (fallen or load <= 0) and self._gap_minutes < GAP_PATIENCE:
-            self._gap_minutes += 1
-            return True
-        if self._gap_minutes >= GAP_PATIENCE and fallen:
-            self._good.clear()
-        self._gap_minutes = 0
-        return False
 
     def _describe(self, now: int) -> None:
         good = self._good
@@ -308,44 +298,43 @@ def _bins(ratios: Vector) -> NDArray[np.int16]:
     return bins
 
 
-@njit(cache=True)
+@njit(cache=True, fastmath=True)
 def _gather(  # type: ignore[no-untyped-def]
     likenesses, decay, now, start, stop, minute, excess, slope, age, bins, surge, size
 ):  # pragma: no cover - compiled
-    """Weighted histograms over the analogues, one row per likeness."""
+    """Weighted histograms over the analogues: calm and surge, one row per likeness."""
     kinds = likenesses.shape[0]
     above_out = np.zeros((2, kinds, size))
     largest_out = np.zeros((2, kinds, size))
     weight_out = np.zeros((2, kinds))
-    periods = (30, 60, 1440)
+    sharpness = np.zeros(likenesses.shape)
+    for kind in range(kinds):
+        for feature in range(likenesses.shape[1]):
+            if likenesses[kind, feature] > 0:
+                sharpness[kind, feature] = 0.5 / likenesses[kind, feature] ** 2
+    apart = np.zeros(likenesses.shape[1])
     for j in range(start, stop):
         if bins[j, 0] < 0:
             continue
         recency = decay * (j - now)
-        d_excess = excess[j] - excess[now]
-        d_slope = slope[j] - slope[now]
-        d_age = age[j] - age[now]
-        apart = minute[now] - minute[j]
+        apart[0] = (excess[j] - excess[now]) ** 2
+        apart[1] = (slope[j] - slope[now]) ** 2
+        minutes = minute[now] - minute[j]
+        half_hour = minutes % 30
+        hour = minutes % 60
+        day = minutes % 1440
+        apart[2] = float(min(half_hour, 30 - half_hour)) ** 2
+        apart[3] = float(min(hour, 60 - hour)) ** 2
+        apart[4] = float(min(day, 1440 - day)) ** 2
+        apart[5] = (age[j] - age[now]) ** 2
+        c = surge[j]
         for kind in range(kinds):
-            row = likenesses[kind]
-            q = 0.0
-            if row[0] > 0:
-                q += (d_excess / row[0]) ** 2
-            if row[1] > 0:
-                q += (d_slope / row[1]) ** 2
-            for p in range(3):
-                if row[2 + p] > 0:
-                    phase = apart % periods[p]
-                    if phase * 2 > periods[p]:
-                        phase = periods[p] - phase
-                    q += (phase / row[2 + p]) ** 2
-            if row[5] > 0:
-                q += (d_age / row[5]) ** 2
-            exponent = recency - 0.5 * q
+            exponent = recency
+            for feature in range(6):
+                exponent -= sharpness[kind, feature] * apart[feature]
             if exponent < -7.0:
                 continue
             w = math.exp(exponent)
-            c = surge[j]
             weight_out[c, kind] += w
             largest_out[c, kind, bins[j, 0]] += w
             for s in range(bins.shape[1]):

@@ -142,8 +142,9 @@ class ArmaFitter:
         """Solve one order from its likeliest start.
 
         That is its last solution, or its smaller neighbours' padded by a zero: so a larger order is
-        never less likely than those inside it. The first time it climbs once more from a slow
-        decay under noise (phi near 1, theta negative), the usual other hill.
+        never less likely than those inside it. Without a last solution, or with that alone, it
+        climbs once more from a slow decay under noise (phi near 1, theta negative), the usual
+        other hill.
         """
         p, q = order
         known = self._solutions.get(order)
@@ -158,7 +159,7 @@ class ArmaFitter:
         best = min(starts, key=lambda z: self._squares(x, z, order)) if starts[1:] else starts[0]
         best = best.copy()
         squares = self._climb_from(x, best, order, tolerance)
-        if known is None and p and q:
+        if (known is None or not nested) and p and q:
             other = np.zeros(p + q)
             other[0], other[p] = 2.0, 1.0
             if self._climb_from(x, other, order, tolerance) < squares:

@@ -90,7 +90,9 @@ class GapDetector:
         level = float(np.median(recent))
         if not value <= self._remains * level:
             return False
-        spread = 1.4826 * float(np.median(np.abs(recent - level)))
+        if float(recent.min()) <= self._remains * level:
+            return False  # it has been down here of late, so this is nothing new
+        spread = 1.2533 * float(np.mean(np.abs(recent - level)))
         third = len(recent) // 3
         trend = abs(float(np.median(recent[-third:]) - np.median(recent[:third])))
         left_already = float(recent[-2:].max()) < 0.5 * level

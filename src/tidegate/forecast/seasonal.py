@@ -64,6 +64,8 @@ class SeasonalForecaster:
         self._logarithm = Logarithm()
         self._day = _Profile(BINS, fading=0.8)
         self._week = _Profile(7 * BINS, fading=0.8)
+        self._usual = np.zeros(7 * BINS)
+        self._trust = np.zeros(7 * BINS)
         self._settling: deque[tuple[float, float]] = deque()
         self._at_s: float | None = None
         self._levels = np.zeros(SMOOTHINGS.size)
@@ -92,10 +94,7 @@ class SeasonalForecaster:
         self._follow(log_value, at_s)
         self._settling.append((at_s, log_value))
         while self._settling and self._settling[0][0] <= at_s - SETTLE_S:
-            settled_s, settled = self._settling.popleft()
-            in_week = int(settled_s // (DAY_S / BINS)) % (7 * BINS)
-            self._day.learn(in_week % BINS, settled_s, settled)
-            self._week.learn(in_week, settled_s, settled)
+            self._learn(*self._settling.popleft())
         self._at_s = at_s
         slot = now % self._said_at.size
         moves = self._usual_moves(at_s, DISTANCES)
@@ -151,16 +150,18 @@ class SeasonalForecaster:
         part = position - left
         left_bin = left.astype(np.int64) % (7 * BINS)
         right_bin = (left_bin + 1) % (7 * BINS)
-        here, here_trust = self._usual(left_bin)
-        there, there_trust = self._usual(right_bin)
-        usual = (1.0 - part) * here + part * there
-        trust = np.minimum(here_trust, there_trust)
+        usual = (1.0 - part) * self._usual[left_bin] + part * self._usual[right_bin]
+        trust = np.minimum(self._trust[left_bin], self._trust[right_bin])
         return np.asarray((usual[1:] - usual[0]) * np.minimum(trust[1:], trust[0]))
 
-    def _usual(self, in_week: NDArray[np.int64]) -> tuple[Vector, Vector]:
-        """The week's profile, leaning on the day's, and how far to trust it."""
-        day = self._day.mean[in_week % BINS]
-        day_visits = self._day.visits[in_week % BINS]
-        week_visits = self._week.visits[in_week]
-        share = np.where(week_visits > 0, week_visits / (week_visits + TRUST_WEEK), 0.0)
-        return day + share * (self._week.mean[in_week] - day), day_visits / (day_visits + TRUST_DAY)
+    def _learn(self, at_s: float, log_value: float) -> None:
+        """Add a reading to both profiles and blend anew the bins it touched."""
+        in_week = int(at_s // (DAY_S / BINS)) % (7 * BINS)
+        in_day = in_week % BINS
+        self._day.learn(in_day, at_s, log_value)
+        self._week.learn(in_week, at_s, log_value)
+        day, visits = self._day.mean[in_day], self._day.visits[in_day]
+        week_visits = self._week.visits[in_day::BINS]
+        lean = week_visits / (week_visits + TRUST_WEEK)
+        self._usual[in_day::BINS] = day + lean * (self._week.mean[in_day::BINS] - day)
+        self._trust[in_day::BINS] = visits / (visits + TRUST_DAY)
