@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from tidegate import __version__
+from tidegate.commands.backtest import backtest
 from tidegate.commands.output import err, out
 from tidegate.errors import AskedWrongly, TidegateError
 
@@ -31,6 +32,9 @@ def _root(
     ] = False,
 ) -> None:
     """Options of every command."""
+
+
+app.command("backtest")(backtest)
 
 
 def main() -> None:

@@ -44,4 +44,6 @@ class UtilisationThreshold:
         wish = max(self._wishes) if wish < current else wish
         if wish == current:
             return hold(f"utilisation {utilisation:.0%} is near its target")
-        return Decision(cores=wish, reason=f"utilisation {utilisation:.0%}, target {self._target:.0%}")
+        return Decision(
+            cores=wish, reason=f"utilisation {utilisation:.0%}, target {self._target:.0%}"
+        )

@@ -1,41 +1,12 @@
 """The MST paper's policies 0 to 7 (table III): three techniques, each on or off."""
 
 from dataclasses import dataclass
-from typing import Protocol
-
-import numpy as np
-from numpy.typing import NDArray
 
 from tidegate.control.decision import Decision, hold
 from tidegate.control.measurement import Measurement
 from tidegate.control.policies.cycle import Ahead, Bounds, Cycle
+from tidegate.forecast import Forecaster
 from tidegate.models.mst import CapacityModel, machines_for
-
-
-class LoadForecast(Protocol):
-    """k-step mean and variance of the load, k = 1, 2, ..."""
-
-    @property
-    def mean(self) -> NDArray[np.float64]:
-        """Expected load of each coming minute."""
-        ...
-
-    @property
-    def variance(self) -> NDArray[np.float64]:
-        """Its forecast variance (eq. 13)."""
-        ...
-
-
-class LoadForecaster(Protocol):
-    """What a policy needs of a forecaster."""
-
-    def observe(self, value: float, at_s: float) -> None:
-        """One more minute."""
-        ...
-
-    def forecast(self, steps: int) -> LoadForecast:
-        """The coming `steps` minutes."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +44,7 @@ class MstPolicy:
         rho: float,
         *,
         bounds: Bounds,
-        forecaster: LoadForecaster | None = None,
+        forecaster: Forecaster | None = None,
         cycle: Cycle | None = None,
     ) -> None:
         self._name = name
@@ -125,13 +96,11 @@ class MstPolicy:
         )
         return self._bounds.clamp(needed)
 
-    def _highest(self, forecaster: LoadForecaster) -> tuple[float, float]:
+    def _highest(self, forecaster: Forecaster) -> tuple[float, float]:
         """The step of eq. 14, U + k ahead of the last minute seen."""
         lead = self._cycle.startup_minutes
-        coming = forecaster.forecast(lead + self._cycle.minutes)
-        mean, variance = coming.mean[lead:], np.maximum(coming.variance[lead:], 0.0)
-        highest = int(np.argmax(mean + 2.0 * np.sqrt(variance)))
-        return max(float(mean[highest]), 0.0), float(variance[highest])
+        load, variance = forecaster.forecast(lead + self._cycle.minutes).highest(skip=lead)
+        return max(load, 0.0), max(variance, 0.0)
 
     def _learn(self, measurement: Measurement) -> None:
         """One sample a cycle from an interval that violated the objective (III-B)."""

@@ -9,6 +9,8 @@ was truly late (adaptive conformal inference), so that a wrong capacity model or
 cannot bias it for long.
 """
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,12 +18,12 @@ Vector = NDArray[np.float64]
 
 PRICES: Vector = np.geomspace(0.1, 1000.0, 41)
 """Machine-minutes, as a multiple of the machines in use, that one late minute is worth."""
-FORGETTING = 0.998
-"""Per cycle: half is forgotten in two and a half days of ten-minute cycles."""
-BELIEVED_CYCLES = 15.0
-"""The outlook's own expectation counts like so many past cycles."""
-HORIZON_CYCLES = 250.0
-"""A surplus or deficit of late minutes is made good over so many cycles."""
+MEMORY_MINUTES = 5000.0
+"""Past minutes count less by a factor e over this time."""
+BELIEVED_MINUTES = 150.0
+"""The outlook's own expectation counts like so many past minutes."""
+HORIZON_MINUTES = 2500.0
+"""A surplus or deficit of late minutes is made good over this time."""
 LEAST_ALLOWANCE, MOST_ALLOWANCE = 0.25, 2.5
 """Bounds of the corrected allowance, as multiples of 1 - rho."""
 
@@ -29,32 +31,32 @@ LEAST_ALLOWANCE, MOST_ALLOWANCE = 0.25, 2.5
 class Price:
     """Chooses the place in `PRICES` for the next cycle."""
 
-    def __init__(self, rho: float, cycle_minutes: int) -> None:
-        self._allowed = (1.0 - rho) * cycle_minutes
+    def __init__(self, rho: float, cycle_minutes: int = 1) -> None:
+        self._allowed = 1.0 - rho
+        self._cycle_minutes = cycle_minutes
+        self._forgetting = math.exp(-cycle_minutes / MEMORY_MINUTES)
         self._late = np.zeros(len(PRICES))
-        self._cycles = 0.0
+        self._minutes = 0.0
         self._balance = 0.0
 
     @property
     def allowance(self) -> float:
-        """Late minutes a cycle that the next choice may expect."""
-        corrected = self._allowed + self._balance / HORIZON_CYCLES
-        return float(
-            np.clip(corrected, LEAST_ALLOWANCE * self._allowed, MOST_ALLOWANCE * self._allowed)
-        )
+        """Share of late minutes that the next choice may expect."""
+        corrected = self._allowed + self._balance / HORIZON_MINUTES
+        least, most = LEAST_ALLOWANCE * self._allowed, MOST_ALLOWANCE * self._allowed
+        return min(max(corrected, least), most)
 
     def choose(self, expected_late: Vector) -> int:
         """Smallest price within the allowance; `expected_late` is the outlook's, per price."""
-        rate = (self._late + BELIEVED_CYCLES * expected_late) / (self._cycles + BELIEVED_CYCLES)
+        believed = expected_late * (BELIEVED_MINUTES / self._cycle_minutes)
+        rate = (self._late + believed) / (self._minutes + BELIEVED_MINUTES)
         within = np.flatnonzero(rate <= self.allowance)
         return int(within[0]) if len(within) else len(PRICES) - 1
 
-    def replay(self, late: Vector) -> None:
-        """How many minutes of a finished cycle each price would have had late."""
-        self._late = FORGETTING * self._late + late
-        self._cycles = FORGETTING * self._cycles + 1.0
-
-    def settle(self, late: float) -> None:
-        """How many minutes of a finished cycle were late in truth."""
-        limit = HORIZON_CYCLES * MOST_ALLOWANCE * self._allowed
-        self._balance = float(np.clip(self._balance + self._allowed - late, -limit, limit))
+    def settle(self, replayed_late: Vector, late: float) -> None:
+        """A finished cycle: minutes that each price would have had late, and those that were."""
+        self._late = self._forgetting * self._late + replayed_late
+        self._minutes = self._forgetting * self._minutes + self._cycle_minutes
+        limit = HORIZON_MINUTES * MOST_ALLOWANCE * self._allowed
+        balance = self._balance + self._allowed * self._cycle_minutes - late
+        self._balance = min(max(balance, -limit), limit)
