@@ -117,14 +117,11 @@ def test_forecast_variance_is_that_of_simulated_futures():
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.floats(-5, 5), min_size=1, max_size=4))
-def test_every_search_point_is_stationary_and_found_again(z):
+def test_every_search_point_is_stationary(z):
     point = np.array(z)
-    phi, back = np.empty(point.size), np.empty(point.size)
+    phi = np.empty(point.size)
     arma_likelihood.coefficients(point, phi)
     assert (np.abs(np.roots(np.r_[1, -phi])) < 1 + 1e-6).all()
-    if np.abs(point).max() < 3:
-        assert arma_likelihood.unbounded(phi, back)
-        np.testing.assert_allclose(back, point, atol=1e-4)
 
 
 def test_the_window_slides_and_the_order_stays_when_asked_to():

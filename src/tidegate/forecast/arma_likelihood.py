@@ -37,23 +37,6 @@ def coefficients(unbounded: Vector, out: Vector) -> None:
 
 
 @njit(cache=True)
-def unbounded(coefs: Vector, out: Vector) -> bool:
-    """The inverse of `coefficients`; False when the coefficients are not stationary."""
-    work = coefs.copy()
-    older = np.empty(MAX_ORDER)
-    for k in range(coefs.size - 1, -1, -1):
-        r = work[k]
-        if not abs(r) < 1.0:
-            return False
-        out[k] = np.arctanh(r)
-        for i in range(k):
-            older[i] = (work[i] + r * work[k - 1 - i]) / (1.0 - r * r)
-        for i in range(k):
-            work[i] = older[i]
-    return True
-
-
-@njit(cache=True)
 def _autocovariances(phi: Vector, theta: Vector, cross: Vector, gamma: Vector) -> bool:
     """gamma(0..m-1) and cross(k) = sum_{j>=k} theta_j psi_{j-k}, both per unit of sigma^2.
 
