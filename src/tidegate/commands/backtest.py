@@ -128,11 +128,15 @@ def _over_applications(table: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _table(table: list[dict[str, Any]], title: str) -> Table:
-    drawn = Table(title=title, title_justify="left")
+    drawn = Table(title=title, title_justify="left", padding=(0, 0))
     for column in ("application", "policy"):
-        drawn.add_column(column)
-    for column in ("QoS %", "cost / truth", "cost / peak", "max backlog MB", "scalings"):
-        drawn.add_column(column, justify="right")
+        drawn.add_column(column, overflow="fold")
+    for column in ("QoS %", "/ truth", "/ peak", "backlog", "scalings"):
+        drawn.add_column(column, justify="right", no_wrap=True)
+    drawn.caption = (
+        "cost in machine-minutes / ground truth and / static peak; largest backlog in MB"
+    )
+    drawn.caption_justify = "left"
     for row in table:
         drawn.add_row(
             row["app"],
@@ -140,7 +144,7 @@ def _table(table: list[dict[str, Any]], title: str) -> Table:
             f"{row['qos']:.2f}",
             f"{row['cost_vs_truth']:.3f}",
             f"{row['cost_vs_peak']:.3f}",
-            f"{row['max_backlog']:,.1f}",
+            f"{row['max_backlog']:,.0f}",
             f"{row['scalings']:.0f}",
         )
     return drawn

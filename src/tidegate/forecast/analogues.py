@@ -79,14 +79,12 @@ class Outlook:
         """The same outlook with the load in another unit."""
         return Outlook(self.level * factor, self.minutes_above, self.gap)
 
-    def mean_load(self) -> float:
-        """Expected load of the window, from the same curves."""
-        minutes = max(float(self.minutes_above[0]), 1e-9)
-        ratio = (
-            math.exp(THRESHOLDS[0])
-            + float(np.sum(self.minutes_above[:-1] * np.diff(np.exp(THRESHOLDS)))) / minutes
-        )
-        return self.level * ratio
+    def median_load(self) -> float:
+        """The load that is exceeded in half of the window's minutes."""
+        half = float(self.minutes_above[0]) / 2
+        # the curve falls with the threshold; interp wants it rising
+        place = np.interp(-half, -self.minutes_above, THRESHOLDS)
+        return self.level * math.exp(float(place))
 
 
 class Analogues:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from bokeh.embed import file_html
@@ -27,7 +28,11 @@ def write_plot(shown: list[Shown], title: str, path: Path) -> None:
     """Self-contained: needs no server and no network to look at."""
     body = shown[0].body
     days = np.arange(len(body.load)) / 1440.0
-    wide = {"width": 1200, "output_backend": "canvas", "tools": "xpan,xwheel_zoom,box_zoom,reset"}
+    wide: dict[str, Any] = {
+        "width": 1200,
+        "output_backend": "canvas",
+        "tools": "xpan,xwheel_zoom,box_zoom,reset",
+    }
     load = figure(
         title=f"{body.application.name}: load and allocated capacity ({title})",
         height=320,
@@ -56,7 +61,12 @@ def write_plot(shown: list[Shown], title: str, path: Path) -> None:
                 "backlog": one.run.backlog,
             }
         )
-        style = {"source": source, "color": color, "legend_label": one.policy, "alpha": 0.8}
+        style: dict[str, Any] = {
+            "source": source,
+            "color": color,
+            "legend_label": one.policy,
+            "alpha": 0.8,
+        }
         load.line("day", "capacity", **style)
         machines.step("day", "machines", mode="after", **style)
         backlog.line("day", "backlog", **style)

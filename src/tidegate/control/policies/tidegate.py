@@ -9,7 +9,8 @@ S m are machine-minutes (S = 1), U per machine added is what a start costs (it i
 not work yet: the paper's future work), the shortfall is work that is put off and must be caught up
 by machines later, and late(m) the expected minutes with a load at or above capacity. Load comes as
 an `Outlook` (analogues, not a normal distribution), capacity as the quantiles of the Bayesian
-model; the price is the conformal part (see `price`). Backlog is caught up within `catch_up_s`.
+model; the price is the conformal part (see `price`). It never asks for fewer than do the likely
+load, and the backlog within `catch_up_s`.
 
 With a cycle of ten minutes the same policy keeps to the paper's discipline (`tidegate-cycle`): one
 number of machines for each S minutes, planned U before.
@@ -40,6 +41,8 @@ MEAN_NEED_MINUTES = 3000.0
 """The mean machines in use are remembered so long."""
 SAMPLE_MINUTES = 10
 """One machine count gives one capacity sample in this time: neighbouring minutes say the same."""
+IGNORED_BACKLOG_S = 3.0
+"""Backlog of less than this much load is left to the slack there is anyway."""
 LEAST_UTILISATION = 0.3
 """Below this a busy share says too little about the capacity."""
 
@@ -135,7 +138,7 @@ class TidegatePolicy:
 
     def _plan(self, measurement: Measurement, begin: int) -> _Plan:
         coming = self._outlook.outlook()
-        expected = coming.mean_load()
+        expected = coming.median_load()
         planned = max((plan.machines for plan in self._plans), default=measurement.cores_asked)
         choices, late = self._weigh(coming, planned)
         place = self._price.choose(late)
@@ -143,9 +146,10 @@ class TidegatePolicy:
         machines = int(self._counts[chosen])
         gap = "; the collector is silent, so the load before it holds" if coming.gap else ""
         reason = f"a load of {expected:.4g} expected, {late[place]:.2g} minutes late{gap}"
-        caught_up = self._catch_up(expected, measurement.backlog_rows)
-        if caught_up > machines:
-            machines, reason = caught_up, f"{measurement.backlog_rows:.4g} waiting, to be caught up"
+        fewest = self._sustain(expected, measurement.backlog_rows)
+        if fewest > machines:
+            machines = fewest
+            reason = f"a load of {expected:.4g} and {measurement.backlog_rows:.4g} waiting to do"
         end = begin + self._cycle.minutes
         return _Plan(begin, end, machines, self._capacities[choices], reason)
 
@@ -192,11 +196,14 @@ class TidegatePolicy:
         self._loads.clear()
         self._late = 0
 
-    def _catch_up(self, load: float, backlog_rows: float) -> int:
-        if backlog_rows <= 0.05 * load * 60.0:
-            return 0
-        target = load + backlog_rows / self._tuning.catch_up_s
-        enough = self._capacity.mean(self._counts) > target
+    def _sustain(self, load: float, backlog_rows: float) -> int:
+        """Never fewer than do the likely load (eq. 4) and the backlog within its time.
+
+        Without this a load far beyond all machines would ask for none: nothing would be saved.
+        """
+        behind = backlog_rows > IGNORED_BACKLOG_S * load
+        target = load + (backlog_rows / self._tuning.catch_up_s if behind else 0.0)
+        enough = self._mean_capacity > target
         return int(self._counts[int(np.argmax(enough))]) if enough.any() else self._bounds.most
 
     def _learn(self, measurement: Measurement) -> None:
@@ -223,6 +230,7 @@ class TidegatePolicy:
     def _refresh(self) -> None:
         """Capacities at `QUANTILES`, one row per number of machines: they change with a sample."""
         columns = [self._capacity.quantile(self._counts, q) for q in QUANTILES]
+        self._mean_capacity = self._capacity.mean(self._counts)
         self._capacities = np.maximum(np.stack(columns, axis=1), 1e-300)
         self._log_capacities = np.log(self._capacities)
 
