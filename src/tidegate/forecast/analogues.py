@@ -37,8 +37,8 @@ PRIOR_NARROW, PRIOR_WIDE, PRIOR_WIDE_SHARE = 0.35, 1.0, 0.05
 """What is believed before any analogue is seen, worth one observation (log ratio)."""
 PRIOR_SURGE = 0.05
 """Chance of a surge in a window, before any is seen, worth one observation."""
-SHARE = 0.01
-"""Part of the weight that is dealt out evenly each time, so that no likeness dies (fixed share)."""
+SHARE = 0.001
+"""Part of the weight that is dealt out evenly each minute, so that no likeness dies (fixed share)."""
 
 SURGE_ABOVE, SURGE_OVER = 0.35, 0.15
 """A surge begins at this log ratio over the last hours' median, and is over below the second."""
@@ -223,9 +223,12 @@ class Analogues:
             asked_at, scores, hazard = self._awaiting.pop(0)
             if asked_at != number or bins[0] < 0:
                 continue
-            self._surge_belief = _revise(self._surge_belief, hazard if surge else 1.0 - hazard)
+            share = SHARE * self.length
+            likelihood = hazard if surge else 1.0 - hazard
+            self._surge_belief = _revise(self._surge_belief, likelihood, share)
             if not surge:
-                self._belief = _revise(self._belief, _smooth_at(scores, int(bins[0])) + 1e-5)
+                likelihood = _smooth_at(scores, int(bins[0])) + 1e-5
+                self._belief = _revise(self._belief, likelihood, share)
 
     def _make_room(self) -> None:
         if self._minutes - self._first < len(self._log_load):
@@ -275,11 +278,11 @@ def _filled_up(counted: Vector, seen: Vector, prior: Vector) -> Vector:
     return np.asarray(filled)
 
 
-def _revise(belief: Vector, likelihood: Vector) -> Vector:
+def _revise(belief: Vector, likelihood: Vector, share: float) -> Vector:
     """Bayes, with a little dealt out evenly (fixed share)."""
     belief = belief * likelihood
     belief /= belief.sum()
-    return np.asarray((1 - SHARE) * belief + SHARE / len(belief))
+    return np.asarray((1 - share) * belief + share / len(belief))
 
 
 def _smooth_at(scores: Vector, place: int) -> Vector:

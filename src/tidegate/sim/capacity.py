@@ -69,8 +69,8 @@ APPLICATIONS: dict[str, Application] = {
     for app in (
         Application("grep", 32.0, power=1.0, half=600.0, noise=0.03),
         Application("rolling-count", 10.0, power=0.88, half=1e9, noise=0.04),
-        Application("unique-visitor", 48.0, power=1.0, half=90.0, noise=0.05),
-        Application("page-view", 46.0, power=1.0, half=140.0, noise=0.05),
+        Application("unique-visitor", 48.0, power=1.0, half=90.0, noise=0.04, peak_machines=96),
+        Application("page-view", 46.0, power=1.0, half=140.0, noise=0.04),
         Application("data-clean", 5.0, power=0.94, half=400.0, noise=0.03),
         Application("vht", 49.0, power=0.0, half=1e9, noise=0.01, peak_machines=1),
         Application("rolling-hashtag-count", 200.0, power=1.0, half=220.0, noise=0.04),

@@ -77,8 +77,8 @@ class Cluster:
 def scale_to_peak(trace: Vector, application: Application) -> Vector:
     """The trace in MB/s: its largest minute becomes the application's peak of table II.
 
-    The curves sustain 1.04 times the peak with 100 of 128 machines (14 of 16 for the flights), so
-    the largest configuration sustains the largest load, noise included, on every trace.
+    The curves sustain 1.04 times the peak with about 100 of 128 machines (14 of 16 for the
+    flights), so the largest configuration sustains the largest load, noise included.
     """
     peak = float(trace.max())
     if peak <= 0:

@@ -7,6 +7,7 @@ and gaps in the collection, smooth days with noise.
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 Vector = NDArray[np.float64]
 
@@ -26,8 +27,8 @@ def worldcup_like(seed: int = 0) -> Vector:
                 continue
             begin = day * DAY + kick_off * 60 + rng.normal(0, 4)
             height = rng.lognormal(np.log(7.0), 0.45)
-            rise = 1 / (1 + np.exp(-(minute - begin) / rng.uniform(6, 14)))
-            fall = 1 / (1 + np.exp((minute - begin - rng.uniform(105, 135)) / rng.uniform(10, 25)))
+            rise = expit((minute - begin) / rng.uniform(6, 14))
+            fall = expit((begin + rng.uniform(105, 135) - minute) / rng.uniform(10, 25))
             half_time = 1 - 0.25 * np.exp(-0.5 * ((minute - begin - 52) / 8) ** 2)
             load = load * (1 + height * rise * fall * half_time)
     return _counts(rng, load * np.exp(0.045 * rng.standard_normal(WEEK)))

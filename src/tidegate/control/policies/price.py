@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
 
-PRICES: Vector = np.geomspace(0.1, 1000.0, 41)
+PRICES: Vector = np.geomspace(0.1, 200.0, 39)
 """Machine-minutes, as a multiple of the machines in use, that one late minute is worth."""
 MEMORY_MINUTES = 5000.0
 """Past minutes count less by a factor e over this time."""
