@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from tidegate import __version__
+from tidegate.commands.backtest import backtest
 from tidegate.commands.bench import FREE_OPTIONS, bench
 from tidegate.commands.demo import demo
 from tidegate.commands.output import complain, err, out
@@ -43,6 +44,7 @@ app.command("bench", context_settings=FREE_OPTIONS)(bench)
 app.command("plan")(plan)
 app.command("simulate")(simulate)
 app.command("state")(state)
+app.command("backtest")(backtest)
 
 
 def main() -> None:

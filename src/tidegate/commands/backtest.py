@@ -1,0 +1,150 @@
+"""`tidegate backtest`: how policies would have fared on a week of load."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from tidegate.commands.output import Json, err, out, print_json
+from tidegate.errors import AskedWrongly
+from tidegate.models.mst_capacity import check_target
+from tidegate.sim.backtest import (
+    DEFAULT_POLICY,
+    FEWEST_ROWS,
+    Score,
+    Shared,
+    grid,
+    policies,
+    rows,
+    run_one,
+)
+from tidegate.sim.capacity import applications
+from tidegate.view.backtest_plot import Shown, write_plot
+from tidegate.workload.trace import read_trace
+from tidegate.workload.weeks import WEEKS
+
+ROW_FIELDS = (
+    "app",
+    "policy",
+    "qos",
+    "cost_vs_truth",
+    "cost_vs_peak",
+    "max_backlog",
+    "scalings",
+    "billed_vs_truth",
+)
+
+
+def backtest(
+    trace: Annotated[
+        str,
+        typer.Argument(
+            help="CSV with header minute,count; or worldcup-like, tweets-like, "
+            "flights-like, which need no file."
+        ),
+    ],
+    app: Annotated[
+        str, typer.Option(help="One of the paper's eight applications, or all.")
+    ] = "all",
+    policy: Annotated[
+        str, typer.Option(help="Name or table III number of a policy, or all.")
+    ] = DEFAULT_POLICY,
+    rho: Annotated[float, typer.Option(help="QoS target: share of minutes, in [0.5, 1).")] = 0.95,
+    seeds: Annotated[int, typer.Option(help="Draws of the capacity's noise to average.")] = 5,
+    json: Json = False,
+    plot: Annotated[
+        Path | None, typer.Option(help="Write load, machines and backlog as one HTML file.")
+    ] = None,
+) -> None:
+    """Replay a week of load against scaling policies: QoS (MST eq. 22) and cost (eq. 23, 24)."""
+    check_target(rho)
+    if seeds < 1:
+        raise AskedWrongly(f"seeds is {seeds}, but at least one draw is needed: give 1 or more.")
+    names = policies(policy)
+    apps = applications(app)
+    if plot is not None and not plot.parent.is_dir():
+        raise AskedWrongly(
+            f"The directory {plot.parent} of the plot does not exist: create it, or name another."
+        )
+    shared = Shared(load_trace(trace))
+    scores: list[Score] = []
+    with _progress() as progress:
+        task = progress.add_task("forecasting the trace", total=None)
+        shared.prepare(names)
+        progress.update(task, description="replaying", total=len(names) * len(apps) * seeds)
+        for score in grid(shared, names, apps, seeds, rho):
+            scores.append(score)
+            progress.advance(task)
+        if plot is not None:
+            progress.update(task, description="drawing", total=None)
+            shown = [Shown(name, *run_one(name, apps[0], 0, rho, shared)) for name in names]
+            write_plot(shown, f"{trace}, rho {rho:g}", plot)
+    table = sorted(rows(scores), key=lambda row: (-row["qos"], row["cost_vs_truth"]))
+    if json:
+        print_json({"rows": [{field: row[field] for field in ROW_FIELDS} for row in table]})
+        return
+    out.print(_table(table, f"{trace}, rho {rho:g}, {seeds} seeds"))
+    if len(apps) > 1:
+        out.print(_table(_over_applications(table), "mean over the applications"))
+    if plot is not None:
+        out.print(f"Plot of {apps[0].name}: {plot}")
+
+
+def load_trace(trace: str) -> NDArray[np.float64]:
+    """The generated week of this name, or the file."""
+    if trace in WEEKS:
+        return WEEKS[trace]()
+    path = Path(trace)
+    if not path.exists():
+        raise AskedWrongly(
+            f"There is no file {trace}: give a CSV with header minute,count, or one of "
+            f"{', '.join(WEEKS)}."
+        )
+    return read_trace(path, FEWEST_ROWS)
+
+
+def _progress() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=err,
+        transient=True,
+    )
+
+
+def _over_applications(table: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    means = []
+    for policy in dict.fromkeys(row["policy"] for row in table):
+        group = [row for row in table if row["policy"] == policy]
+        mean = {field: float(np.mean([row[field] for row in group])) for field in ROW_FIELDS[2:]}
+        means.append({"app": f"all {len(group)}", "policy": policy, **mean})
+    return sorted(means, key=lambda row: (-row["qos"], row["cost_vs_truth"]))
+
+
+def _table(table: list[dict[str, Any]], title: str) -> Table:
+    drawn = Table(title=title, title_justify="left", padding=(0, 0))
+    for column in ("application", "policy"):
+        drawn.add_column(column, overflow="fold")
+    for column in ("QoS %", "/ truth", "/ peak", "backlog", "scalings"):
+        drawn.add_column(column, justify="right", no_wrap=True)
+    drawn.caption = (
+        "cost in machine-minutes / ground truth and / static peak; largest backlog in MB"
+    )
+    drawn.caption_justify = "left"
+    for row in table:
+        drawn.add_row(
+            row["app"],
+            row["policy"],
+            f"{row['qos']:.2f}",
+            f"{row['cost_vs_truth']:.3f}",
+            f"{row['cost_vs_peak']:.3f}",
+            f"{row['max_backlog']:,.0f}",
+            f"{row['scalings']:.0f}",
+        )
+    return drawn

@@ -1,0 +1,1 @@
+"""Everything that decides how many machines to have: measurement in, decision out."""

@@ -1,0 +1,107 @@
+"""A margin calibrated online: the coverage asked for is the coverage gotten.
+
+A score says by how far the load went past its forecast: for example the logarithm of the next
+cycle's highest load over the forecast's. The margin is a quantile of past scores, and as in
+adaptive conformal inference (Gibbs and Candes 2021) its level moves after every hit and miss, so
+that the long-run share of misses is 1 - rho whatever the load does: no distribution is assumed
+and drift is allowed. The level moves in the logarithm of the tail, u: the quantile asked for is
+the one with tail (1 - rho) exp(-u), and u rises by gain * (missed - (1 - rho)). A miss then has the
+same weight at every rho, and past the largest score the margin goes on growing as an exponential
+tail does, where the plain form would have to ask for an infinite one. While u keeps
+within its bounds, the mean of `missed` over T updates is within (its range) / (gain T) of 1 - rho.
+"""
+
+import math
+from collections import deque
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from tidegate.errors import AskedWrongly
+
+Vector = NDArray[np.float64]
+
+LARGEST_SHIFT = 8.0
+"""u stays within this: margins of a load that no machines could cover must not wind up for ever."""
+
+
+class AdaptiveConformal:
+    """Online margin: `quantile(rho)` before the outcome, `update(score)` after it.
+
+    `memory` scores are kept, each newer one counting 1 / `fading` of the one before. `prior_sd` is
+    the guess of a score's spread before there are any, worth `prior` scores.
+    """
+
+    def __init__(
+        self,
+        memory: int = 600,
+        fading: float = 0.997,
+        gain: float = 0.3,
+        prior_sd: float = 0.1,
+        prior: int = 8,
+    ) -> None:
+        if not (memory >= 1 and 0 < fading <= 1 and gain > 0 and prior_sd > 0 and prior >= 2):
+            raise AskedWrongly(
+                "A conformal margin needs memory >= 1, fading in (0, 1], gain and prior_sd above 0 "
+                "and prior >= 2."
+            )
+        self._scores: deque[float] = deque(maxlen=memory)
+        self._fading = fading
+        self._gain = gain
+        self._prior: Vector = prior_sd * ndtri((np.arange(prior) + 0.5) / prior)
+        self._seen = 0
+        self._shifts: dict[float, float] = {}
+        self._ordered: tuple[Vector, Vector, float] | None = None
+
+    def quantile(self, rho: float) -> float:
+        """The margin that the next score stays below with probability rho."""
+        if rho not in self._shifts:
+            if not 0.0 < rho < 1.0:
+                raise AskedWrongly(f"rho is {rho:g}, but a coverage lies between 0 and 1.")
+            self._shifts[rho] = 0.0
+        return self._margin((1.0 - rho) * math.exp(-self._shifts[rho]))
+
+    def update(self, score: float, missed: float | None = None) -> None:
+        """Learn the outcome of a cycle.
+
+        `missed` is the share of the cycle that went uncovered, where that is what counts (MST
+        eq. 22 counts minutes, not cycles); otherwise a cycle whose score passed the margin missed.
+        """
+        if not math.isfinite(score):
+            raise AskedWrongly(f"A score is {score}, but must be a finite number.")
+        for rho, shift in self._shifts.items():
+            outcome = float(score > self.quantile(rho)) if missed is None else missed
+            moved = shift + self._gain * (outcome - (1.0 - rho))
+            self._shifts[rho] = min(max(moved, -LARGEST_SHIFT), LARGEST_SHIFT)
+        self._scores.append(float(score))
+        self._seen += 1
+        self._ordered = None
+
+    def _margin(self, tail: float) -> float:
+        """Weighted quantile of the scores with this tail, beyond them along exponential tails."""
+        values, above, tail_scale = self._sorted_scores()
+        if tail < above[-1]:
+            return float(values[-1]) + math.log(above[-1] / tail) * tail_scale
+        if tail > above[0]:
+            return float(values[0]) - math.log(tail / above[0]) * tail_scale
+        return float(np.interp(-tail, -above, values))
+
+    def _sorted_scores(self) -> tuple[Vector, Vector, float]:
+        """Scores in order, the weight above each, and the mean excess of the upper tenth."""
+        if self._ordered is None:
+            count = len(self._scores)
+            values = np.concatenate([self._prior, np.array(self._scores)])
+            weights = np.ones(values.size)
+            weights[self._prior.size :] = self._fading ** np.arange(count)[::-1]
+            # The guess gives way to what was seen, faster than by its share alone.
+            weights[: self._prior.size] = self._prior.size / (self._prior.size + self._seen)
+            order = np.argsort(values, kind="stable")
+            values, weights = values[order], weights[order]
+            below = np.cumsum(weights)
+            above = 1.0 - (below - weights / 2) / below[-1]
+            from_decile = np.interp(-0.1, -above, values)
+            upper = values >= from_decile
+            excess = np.average(values[upper] - from_decile, weights=weights[upper])
+            self._ordered = (values, above, max(float(excess), 1e-9))
+        return self._ordered

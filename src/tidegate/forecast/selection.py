@@ -1,0 +1,124 @@
+"""Among several forecasters, let the one speak that has lately been worth most.
+
+What counts is the highest load of the coming cycle, and what a margin around the forecast must cost
+to cover it with probability rho. So each candidate has its own conformal margin, and is scored by
+the pinball loss of forecast and margin together: a forecaster that is wrong by a constant factor
+loses nothing, one that is right only on average does.
+"""
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from tidegate.errors import AskedWrongly
+from tidegate.forecast import Forecast, Forecaster
+from tidegate.forecast.arma import ArmaForecaster
+from tidegate.forecast.conformal import AdaptiveConformal
+from tidegate.forecast.log_ratio import LogRatioForecaster
+from tidegate.forecast.seasonal import SeasonalForecaster
+from tidegate.forecast.simple import LastValue, RecentMaximum
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What the candidates said of the highest load of one cycle."""
+
+    at_step: int
+    points: dict[str, float]
+
+
+class SelectedForecaster:
+    """The candidate with the smallest discounted loss; a challenger must be better by `edge`.
+
+    Judged every `every` steps on the cycle of `cycle` steps that begins `lead` steps later: lead is
+    the start-up time of machines (the paper's U) and cycle the time between decisions (S).
+    """
+
+    def __init__(
+        self,
+        candidates: Mapping[str, Forecaster],
+        *,
+        lead: int = 2,
+        cycle: int = 10,
+        rho: float = 0.95,
+        every: int = 10,
+        fading: float = 0.98,
+        edge: float = 0.05,
+    ) -> None:
+        if not candidates:
+            raise AskedWrongly("A selection needs at least one candidate forecaster.")
+        self._candidates = dict(candidates)
+        self._lead, self._cycle, self._every = lead, cycle, every
+        self._rho = rho
+        self._fading = fading
+        self._edge = edge
+        self._margins = {name: AdaptiveConformal() for name in self._candidates}
+        self._losses = dict.fromkeys(self._candidates, 0.0)
+        self._selected = next(iter(self._candidates))
+        self._recent: deque[float] = deque(maxlen=lead + cycle)
+        self._said: deque[_Said] = deque()
+        self._step = 0
+
+    @property
+    def selected(self) -> str:
+        """The name of the candidate that speaks."""
+        return self._selected
+
+    @property
+    def losses(self) -> dict[str, float]:
+        """Discounted pinball loss of each candidate, in log units; smaller is better."""
+        return dict(self._losses)
+
+    def observe(self, value: float, at_s: float) -> None:
+        """Show the value to all, judge the cycle that it ends, ask them about the next."""
+        for candidate in self._candidates.values():
+            candidate.observe(value, at_s)
+        self._recent.append(value)
+        self._step += 1
+        horizon = self._lead + self._cycle
+        while self._said and self._said[0].at_step + horizon <= self._step:
+            self._judge(self._said.popleft().points)
+        if self._step % self._every == 0:
+            points = {
+                name: point_of(candidate.forecast(horizon), self._lead)
+                for name, candidate in self._candidates.items()
+            }
+            self._said.append(_Said(self._step, points))
+
+    def forecast(self, steps: int) -> Forecast:
+        """What the selected candidate says."""
+        return self._candidates[self._selected].forecast(steps)
+
+    def _judge(self, points: dict[str, float]) -> None:
+        highest = max(list(self._recent)[-self._cycle :])
+        if not highest > 0:
+            return
+        for name, point in points.items():
+            margin = self._margins[name]
+            score = float(np.log(highest / point)) if point > 0 else 10.0
+            over = score - margin.quantile(self._rho)
+            loss = max(self._rho * over, (self._rho - 1.0) * over)
+            self._losses[name] = self._fading * self._losses[name] + (1 - self._fading) * loss
+            margin.update(score)
+        best = min(self._losses, key=self._losses.__getitem__)
+        if self._losses[best] < (1.0 - self._edge) * self._losses[self._selected]:
+            self._selected = best
+
+
+def point_of(forecast: Forecast, lead: int) -> float:
+    """One number for a cycle's highest load: eq. 14 with one deviation instead of two."""
+    mean, variance = forecast.highest(lead, sigmas=1.0)
+    return mean + float(np.sqrt(variance))
+
+
+def standard_candidates(step_s: float = 60.0) -> dict[str, Forecaster]:
+    """The candidates that ship: the simplest first, since it speaks until another is better."""
+    return {
+        "recent maximum": RecentMaximum(),
+        "last value": LastValue(),
+        "arma": ArmaForecaster(),
+        "log-ratio arma": LogRatioForecaster(),
+        "seasonal": SeasonalForecaster(step_s),
+    }

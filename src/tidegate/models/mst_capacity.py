@@ -1,0 +1,108 @@
+"""What a capacity model is, and how many machines it asks for (MST eq. 4, 8, 18, 21)."""
+
+from collections.abc import Iterable
+from typing import Protocol, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr, ndtri
+
+from tidegate.errors import AskedWrongly
+
+Samples = Iterable[tuple[int, float]]
+"""Measured pairs (machines, maximum sustainable throughput)."""
+
+
+class CapacityModel(Protocol):
+    """What throughput m machines sustain, and how sure that is."""
+
+    def mean(self, m: ArrayLike) -> NDArray[np.float64]:
+        """Expected throughput of one interval at m machines; the shape of `m` is kept."""
+        ...
+
+    def variance(self, m: ArrayLike) -> NDArray[np.float64]:
+        """Predictive variance of one interval's throughput at m machines."""
+        ...
+
+    def quantile(self, m: ArrayLike, probability: float) -> NDArray[np.float64]:
+        """Throughput that one interval at m machines stays below with this probability."""
+        ...
+
+    def observe(self, m: int, throughput: float) -> None:
+        """Learn from an interval in which m machines were saturated (III-B)."""
+        ...
+
+
+def check_target(rho: float) -> None:
+    """Refuse a QoS target outside [0.5, 1), the range that eq. 8 is defined on."""
+    if not 0.5 <= rho < 1.0:
+        raise AskedWrongly(
+            f"rho is {rho:g}, but a QoS target lies in [0.5, 1): give for example 0.95."
+        )
+
+
+def capacity_probability(
+    load: ArrayLike, model: CapacityModel, m: ArrayLike, load_variance: ArrayLike = 0.0
+) -> NDArray[np.float64]:
+    """Pr[tau(m) - load > 0] with both variances, as eq. 20 has it (eq. 8's for a known load)."""
+    spread = np.sqrt(model.variance(m) + np.asarray(load_variance, dtype=np.float64))
+    surplus = model.mean(m) - np.asarray(load, dtype=np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        standardised = np.where(spread > 0, surplus / spread, np.sign(surplus) * np.inf)
+    # surplus and spread both zero: tau equals the load, which eq. 1 counts as not enough
+    probability: NDArray[np.float64] = ndtr(np.nan_to_num(standardised, nan=-np.inf))
+    return probability
+
+
+@overload
+def machines_for(
+    load: float,
+    rho: float,
+    model: CapacityModel,
+    max_machines: int,
+    *,
+    load_variance: float = 0.0,
+    model_variance: bool = True,
+) -> int: ...
+
+
+@overload
+def machines_for(
+    load: NDArray[np.float64],
+    rho: float,
+    model: CapacityModel,
+    max_machines: int,
+    *,
+    load_variance: NDArray[np.float64] | float = 0.0,
+    model_variance: bool = True,
+) -> NDArray[np.int64]: ...
+
+
+def machines_for(
+    load: float | NDArray[np.float64],
+    rho: float,
+    model: CapacityModel,
+    max_machines: int,
+    *,
+    load_variance: float | NDArray[np.float64] = 0.0,
+    model_variance: bool = True,
+) -> int | NDArray[np.int64]:
+    """Fewest machines whose throughput exceeds the load with probability rho.
+
+    With a known load this is eq. 8; `load_variance` makes it eq. 21; `model_variance=False` on top
+    of that is eq. 18, and without `load_variance` eq. 4 (which rho = 0.5 gives too). Where no
+    number of machines is enough it is `max_machines`: all there is. Loads may be an array; the
+    model is asked once for all of 1..max_machines either way.
+    """
+    check_target(rho)
+    m = np.arange(1, max_machines + 1)
+    mean = model.mean(m)
+    variance = model.variance(m) if model_variance else np.zeros_like(mean)
+    loads = np.asarray(load, dtype=np.float64)[..., None]
+    load_variances = np.asarray(load_variance, dtype=np.float64)[..., None]
+    margin = ndtri(rho) * np.sqrt(variance + load_variances)
+    surplus = mean - loads - margin
+    # eq. 4 is strict; with a margin the inequality of eq. 8 holds with equality too
+    enough = (surplus > 0) | ((surplus == 0) & (margin > 0))
+    first = np.where(enough.any(axis=-1), enough.argmax(axis=-1) + 1, max_machines)
+    return int(first) if first.ndim == 0 else first.astype(np.int64)

@@ -1,0 +1,97 @@
+"""The eight applications of the MST paper, as modelled truth for backtests.
+
+The paper prints peaks (table II) and draws the measured curves (fig. 6) without their numbers. The
+curves here are modelled: they reach the printed peaks and have the drawn shapes (near-linear,
+sub-linear, saturating, and VHT, which does not scale). They are what a backtest takes for true; no
+policy sees them, only noisy samples of them.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidegate.errors import AskedWrongly, nearest
+
+Vector = NDArray[np.float64]
+
+TRAINING_MACHINES = (3, 4, 6, 8, 24)
+"""Where the paper measures before it predicts up to 128 machines (IV-B)."""
+FLIGHT_TRAINING_MACHINES = (1, 2, 3, 5, 6, 8, 9, 11, 12, 14)
+MEASUREMENTS_PER_COUNT = 3
+"""How often each training count is measured (the paper's fig. 6 shows several marks per count)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """One application's modelled true capacity: tau(m) = scale m^power / (1 + m / half)."""
+
+    name: str
+    peak: float
+    """Largest load of the trace for this application, MB/s (table II)."""
+    power: float
+    """1 is linear, 0 does not scale."""
+    half: float
+    """Machines at which saturation has halved what linear growth would give."""
+    noise: float
+    """Standard deviation of an interval's capacity, relative to the mean (sigma_m / mu_m)."""
+    max_machines: int = 128
+    peak_machines: int = 100
+    """Machines that sustain the peak with the slack below: where the curve is pinned."""
+    training_machines: tuple[int, ...] = TRAINING_MACHINES
+
+    def mean(self) -> Vector:
+        """mu_m for m = 1 to max_machines, MB/s; 4 % above the peak at `peak_machines`."""
+        m = np.arange(1, self.max_machines + 1, dtype=np.float64)
+        shape = m**self.power / (1 + m / self.half)
+        scale = 1.04 * self.peak / shape[self.peak_machines - 1]
+        return np.asarray(np.maximum.accumulate(scale * shape))
+
+    def samples(self, rng: np.random.Generator) -> list[tuple[int, float]]:
+        """What a calibration before the start measures (IV-B): noisy, at few machine counts."""
+        mean = self.mean()
+        return [
+            (m, float(mean[m - 1] * (1 + self.noise * rng.standard_normal())))
+            for m in self.training_machines
+            for _ in range(MEASUREMENTS_PER_COUNT)
+        ]
+
+    def measure(self, machines: list[int], rng: np.random.Generator) -> list[tuple[int, float]]:
+        """Further samples, where two models disagree (III-A2)."""
+        mean = self.mean()
+        return [
+            (m, float(mean[m - 1] * (1 + self.noise * rng.standard_normal()))) for m in machines
+        ]
+
+
+APPLICATIONS: dict[str, Application] = {
+    app.name: app
+    for app in (
+        Application("grep", 32.0, power=1.0, half=600.0, noise=0.03),
+        Application("rolling-count", 10.0, power=0.88, half=1e9, noise=0.04),
+        Application("unique-visitor", 48.0, power=1.0, half=90.0, noise=0.04, peak_machines=96),
+        Application("page-view", 46.0, power=1.0, half=140.0, noise=0.04),
+        Application("data-clean", 5.0, power=0.94, half=400.0, noise=0.03),
+        Application("vht", 49.0, power=0.0, half=1e9, noise=0.01, peak_machines=1),
+        Application("rolling-hashtag-count", 200.0, power=1.0, half=220.0, noise=0.04),
+        Application(
+            "rolling-flight-distances",
+            0.83,
+            power=0.85,
+            half=1e9,
+            noise=0.03,
+            max_machines=16,
+            peak_machines=14,
+            training_machines=FLIGHT_TRAINING_MACHINES,
+        ),
+    )
+}
+
+
+def applications(name: str) -> list[Application]:
+    """The application of this name, or all eight for `all`."""
+    if name == "all":
+        return list(APPLICATIONS.values())
+    if name not in APPLICATIONS:
+        raise AskedWrongly(f"No application is named '{name}'{nearest(name, APPLICATIONS)}")
+    return [APPLICATIONS[name]]

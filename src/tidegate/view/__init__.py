@@ -1,0 +1,1 @@
+"""What people see, made from records and results alone."""

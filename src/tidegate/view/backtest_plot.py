@@ -1,0 +1,77 @@
+"""The MST paper's figure 10 for any run: load and capacity, machines, backlog; one HTML file."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from bokeh.embed import file_html
+from bokeh.layouts import column
+from bokeh.models import ColumnDataSource, HoverTool
+from bokeh.palettes import Category10_10
+from bokeh.plotting import figure
+from bokeh.resources import INLINE
+
+from tidegate.sim.cluster import Cluster, Run
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One policy's run, to be drawn."""
+
+    policy: str
+    body: Cluster
+    run: Run
+
+
+def write_plot(shown: list[Shown], title: str, path: Path) -> None:
+    """Self-contained: needs no server and no network to look at."""
+    body = shown[0].body
+    days = np.arange(len(body.load)) / 1440.0
+    wide: dict[str, Any] = {
+        "width": 1200,
+        "output_backend": "canvas",
+        "tools": "xpan,xwheel_zoom,box_zoom,reset",
+    }
+    load = figure(
+        title=f"{body.application.name}: load and allocated capacity ({title})",
+        height=320,
+        y_axis_label="MB/s",
+        **wide,
+    )
+    machines = figure(
+        title="Machines", height=260, x_range=load.x_range, y_axis_label="machines", **wide
+    )
+    backlog = figure(
+        title="Backlog",
+        height=220,
+        x_range=load.x_range,
+        y_axis_label="MB",
+        x_axis_label="days",
+        **wide,
+    )
+    load.line(days, body.load, color="#333333", legend_label="load", line_width=1.2)
+    for place, one in enumerate(shown):
+        color = Category10_10[place % 10]
+        source = ColumnDataSource(
+            {
+                "day": days,
+                "capacity": one.run.capacity,
+                "machines": one.run.machines,
+                "backlog": one.run.backlog,
+            }
+        )
+        style: dict[str, Any] = {
+            "source": source,
+            "color": color,
+            "legend_label": one.policy,
+            "alpha": 0.8,
+        }
+        load.line("day", "capacity", **style)
+        machines.step("day", "machines", mode="after", **style)
+        backlog.line("day", "backlog", **style)
+    for drawn in (load, machines, backlog):
+        drawn.legend.click_policy = "hide"
+        drawn.legend.location = "top_left"
+        drawn.add_tools(HoverTool(tooltips=[("day", "$x{0.00}"), ("value", "$y{0.00}")]))
+    path.write_text(file_html(column(load, machines, backlog), INLINE, title), encoding="utf-8")

@@ -1,0 +1,91 @@
+"""Weeks of load that ship with the product: shaped like the MST paper's three (fig. 5).
+
+Each is a pure function of its seed: 10,080 counts, one a minute. They have the features that make
+those weeks hard, not their values: match days that rise tenfold within minutes, scheduled bursts
+and gaps in the collection, smooth days with noise.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+Vector = NDArray[np.float64]
+
+DAY = 24 * 60
+WEEK = 7 * DAY
+
+
+def worldcup_like(seed: int = 0) -> Vector:
+    """A daily cycle, and matches on most days: up within half an hour, and down after two hours."""
+    rng = np.random.default_rng([seed, 1])
+    minute = np.arange(WEEK)
+    daily = 1.0 + 0.45 * np.sin(2 * np.pi * (minute % DAY - 9.5 * 60) / DAY)
+    load = 12_000 * daily * _drift(rng, 0.10, 240)
+    for day in range(7):
+        for kick_off in (14.5, 19.0):
+            if rng.random() < 0.35:
+                continue
+            begin = day * DAY + kick_off * 60 + rng.normal(0, 4)
+            height = rng.lognormal(np.log(7.0), 0.45)
+            rise = expit((minute - begin) / rng.uniform(6, 14))
+            fall = expit((begin + rng.uniform(105, 135) - minute) / rng.uniform(10, 25))
+            half_time = 1 - 0.25 * np.exp(-0.5 * ((minute - begin - 52) / 8) ** 2)
+            load = load * (1 + height * rise * fall * half_time)
+    return _counts(rng, load * np.exp(0.045 * rng.standard_normal(WEEK)))
+
+
+def tweets_like(seed: int = 0) -> Vector:
+    """A daily cycle, scheduled bursts of threefold to fivefold load, and gaps of the collector."""
+    rng = np.random.default_rng([seed, 2])
+    minute = np.arange(WEEK)
+    daily = 1.0 + 0.3 * np.sin(2 * np.pi * (minute % DAY - 10 * 60) / DAY)
+    load = 3_200 * daily * _drift(rng, 0.06, 180)
+    at = float(rng.integers(2, 5)) * 30
+    while at < WEEK - 30:
+        begin = int(at + rng.choice([1, 2, 2, 2, 3]))
+        length = int(rng.integers(7, 11))
+        height = rng.uniform(2.3, 3.8)
+        for step, share in enumerate((0.5, *([1.0] * length), 0.5, 0.2)):
+            if begin + step < WEEK:
+                load[begin + step] *= 1 + height * share
+        at += 30.0 * float(rng.choice([2, 3, 4, 4, 4, 5, 5]))
+    counts = _counts(rng, load * np.exp(0.04 * rng.standard_normal(WEEK)))
+    for _ in range(6):
+        begin = int(rng.integers(DAY // 2, WEEK - 60))
+        counts[begin : begin + int(rng.integers(20, 45))] = 0.0
+    return counts
+
+
+def flights_like(seed: int = 0) -> Vector:
+    """Smooth days between 55 and 100 % of the peak, quieter at the weekend, little noise."""
+    rng = np.random.default_rng([seed, 3])
+    minute = np.arange(WEEK)
+    phase = 2 * np.pi * (minute % DAY - 8 * 60) / DAY
+    daily = 1.0 + 0.22 * np.sin(phase) + 0.06 * np.sin(2 * phase + 0.7)
+    weekend = np.where(minute // DAY >= 5, 0.93, 1.0)
+    load = 50_000 * daily * weekend * _drift(rng, 0.02, 240)
+    return _counts(rng, load * np.exp(0.012 * rng.standard_normal(WEEK)))
+
+
+WEEKS = {
+    "worldcup-like": worldcup_like,
+    "tweets-like": tweets_like,
+    "flights-like": flights_like,
+}
+"""The generated weeks by name."""
+
+
+def _drift(rng: np.random.Generator, size: float, correlation_minutes: float) -> Vector:
+    """A slow wandering around 1: autoregressive in the logarithm."""
+    keep = np.exp(-1 / correlation_minutes)
+    steps = rng.standard_normal(WEEK) * size * np.sqrt(1 - keep**2)
+    level = np.empty(WEEK)
+    value = size * rng.standard_normal()
+    for minute in range(WEEK):
+        value = keep * value + steps[minute]
+        level[minute] = value
+    return np.exp(level)
+
+
+def _counts(rng: np.random.Generator, load: Vector) -> Vector:
+    return rng.poisson(load).astype(np.float64)
