@@ -63,7 +63,8 @@ class Plans:
         }
         document = {"batch": plan.batch_id, "at_us": plan.at_us, "operators": operators}
         self.directory.write_json(_name(plan.batch_id), document)
-        self.directory.remove(_name(plan.batch_id - _KEPT))
+        if plan.batch_id >= _KEPT:
+            self.directory.remove(_name(plan.batch_id - _KEPT))
 
     def newest(self) -> BatchPlan | None:
         """The last plan there is: a restart goes on with its tasks and routes."""
@@ -72,4 +73,4 @@ class Plans:
 
 
 def _name(batch_id: int) -> str:
-    return f"{max(batch_id, 0):010d}.json"
+    return f"{batch_id:010d}.json"
