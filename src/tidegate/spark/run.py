@@ -74,11 +74,15 @@ class Run:
     def awaitTermination(self, timeout: float | None = None) -> bool:  # noqa: N802
         """Wait until it ends, or for `timeout` seconds; what made it fail is raised."""
         until = None if timeout is None else time.monotonic() + timeout
+        first = next(iter(self._queries.values()))
         while self.isActive:
             left = 0.2 if until is None else min(0.2, until - time.monotonic())
             if left <= 0:
                 return False
-            next(iter(self._queries.values())).awaitTermination(left)  # type: ignore[arg-type]
+            try:
+                first.awaitTermination(max(left, 0.001))  # type: ignore[arg-type]
+            except StreamingQueryException:
+                break
         self._raise_failure()
         return True
 
