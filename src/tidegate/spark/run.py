@@ -16,11 +16,12 @@ from tidegate.pipelines.graph import Graph, Node, Source
 from tidegate.pipelines.schema import struct_of
 from tidegate.pipelines.stream import set_starter
 from tidegate.spark.allocation import Allocation
+from tidegate.spark.anchors import Anchors
 from tidegate.spark.batchplan import OperatorPlan
 from tidegate.spark.channel import FORMAT, ChannelSource
 from tidegate.spark.checkpoint import Checkpoint
 from tidegate.spark.failure import plain_message
-from tidegate.spark.frames import Anchors, Compiler, tagged
+from tidegate.spark.frames import Compiler, tagged
 from tidegate.spark.report import Reports
 from tidegate.spark.segment import BatchResult, SegmentRun, Stopping
 from tidegate.spark.state.files import Durable
