@@ -27,7 +27,7 @@ HOUR = 60
 DAY = 24 * HOUR
 MEMORY = 7 * DAY
 """Minutes remembered: a week, so that the time of the week can be an analogue."""
-HALF_LIFE = 3 * DAY
+HALF_LIFE = 7 * DAY
 """After so many minutes an analogue counts half."""
 OVERLAP = 5.0
 """Neighbouring minutes share most of their windows: so many count as one observation."""

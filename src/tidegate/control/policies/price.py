@@ -24,15 +24,18 @@ BELIEVED_MINUTES = 150.0
 """The outlook's own expectation counts like so many past minutes."""
 HORIZON_MINUTES = 2500.0
 """A surplus or deficit of late minutes is made good over this time."""
+TOLERANCE = 0.0025
+"""The QoS may come out this much below rho (a quarter of a point): the price aims there, because
+what it delivers beyond the target is paid for and not asked for."""
 LEAST_ALLOWANCE, MOST_ALLOWANCE = 0.25, 2.5
-"""Bounds of the corrected allowance, as multiples of 1 - rho."""
+"""Bounds of the corrected allowance, as multiples of what is aimed at."""
 
 
 class Price:
     """Chooses the place in `PRICES` for the next cycle."""
 
     def __init__(self, rho: float, cycle_minutes: int = 1) -> None:
-        self._allowed = 1.0 - rho
+        self._allowed = 1.0 - rho + TOLERANCE
         self._cycle_minutes = cycle_minutes
         self._forgetting = math.exp(-cycle_minutes / MEMORY_MINUTES)
         self._late = np.zeros(len(PRICES))

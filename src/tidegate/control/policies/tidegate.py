@@ -79,8 +79,10 @@ class _Plan:
     begin: int
     end: int
     machines: int
+    choices: NDArray[np.int64]
+    """What each price would have chosen: a place in the counts."""
     capacities: Vector
-    """What each price would have had as capacity: one row per price, one column per quantile."""
+    """Capacity as it was believed: one row per number of machines, one column per quantile."""
     reason: str
 
 
@@ -108,6 +110,7 @@ class TidegatePolicy:
         self._weighed = 0
         self._refresh()
         self._plans: list[_Plan] = []
+        self._replayed_up = np.zeros(len(PRICES), dtype=np.int64)
         self._loads: list[float] = []
         self._late = 0
         self._learned: set[int] = set()
@@ -151,7 +154,7 @@ class TidegatePolicy:
             machines = fewest
             reason = f"a load of {expected:.4g} and {measurement.backlog_rows:.4g} waiting to do"
         end = begin + self._cycle.minutes
-        return _Plan(begin, end, machines, self._capacities[choices], reason)
+        return _Plan(begin, end, machines, choices, self._capacities, reason)
 
     def _weigh(self, coming: Outlook, planned: int) -> tuple[NDArray[np.int64], Vector]:
         """What each price would choose (a place in the counts), and its late minutes."""
@@ -189,8 +192,14 @@ class TidegatePolicy:
         plan = self._plans[0]
         if plan.end > now:
             return
+        # Machines that a later plan needs are not let go in between: they serve this one, too.
+        up = plan.choices
+        if len(self._plans) > 1:
+            later = np.max([other.choices for other in self._plans[1:]], axis=0)
+            up = np.maximum(up, np.minimum(self._replayed_up, later))
+        self._replayed_up = up
         loads = np.array(self._loads)
-        over = (loads >= plan.capacities[..., None]).sum(axis=-1) @ QUANTILE_WEIGHTS
+        over = (loads >= plan.capacities[up][..., None]).sum(axis=-1) @ QUANTILE_WEIGHTS
         self._price.settle(over, self._late)
         self._plans.pop(0)
         self._loads.clear()

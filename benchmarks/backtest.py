@@ -1,0 +1,258 @@
+"""Scaling policies over weeks of load: the paper's grid, the default policy, and ARMA's speed.
+
+Give the real weeks by path: `worldcup` and `tweets` (default ../shared/traces/...); those that are
+not there are left out, the generated weeks always run. `seeds` (of the default policy's part; the
+paper's grid has its five) and `processes` change the size.
+"""
+
+import statistics
+import time
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tidegate.benching import Aim, Bench, Options, at_least, at_most
+from tidegate.control.policies.mst import TABLE_III
+from tidegate.control.policies.tidegate import Tuning
+from tidegate.forecast.arma import ArmaFitter
+from tidegate.sim.backtest import FEWEST_ROWS, POLICIES, Score, Shared, grid
+from tidegate.sim.capacity import APPLICATIONS
+from tidegate.sim.cluster import cluster
+from tidegate.workload.trace import read_trace
+from tidegate.workload.weeks import WEEKS
+
+RHOS = (0.90, 0.95, 0.99)
+REAL = {"worldcup": "worldcup98.csv", "tweets": "twitter-2021-08.csv"}
+COST_AIMS = {"worldcup": 1.25, "tweets": 1.6}
+"""Largest cost against the ground truth at rho = 0.99, mean of the eight applications."""
+APPS = list(APPLICATIONS.values())
+GIVEN = Tuning()
+TUNINGS = {
+    "as shipped": GIVEN,
+    "fairness 0": replace(GIVEN, fairness=0.0),
+    "fairness 1": replace(GIVEN, fairness=1.0),
+    "shortfall 1.2": replace(GIVEN, shortfall_weight=1.2),
+    "shortfall 2.5": replace(GIVEN, shortfall_weight=2.5),
+}
+
+
+def run(options: Options) -> Bench:
+    """Every part in turn; `quick` is one seed and no table of tunings."""
+    seeds = int(options.extra.get("seeds", 1 if options.quick else 2))
+    traces = _traces(options)
+    shared = {name: Shared(trace) for name, trace in traces.items()}
+    results: list[dict[str, Any]] = []
+    aims: list[Aim] = []
+    first = next(iter(shared))
+    _arma_speed(traces[first], options, results, aims)
+    _paper_grid(first, shared[first], 1 if options.quick else 5, options, results, aims)
+    ours = _default_policy(shared, seeds, options, results, aims)
+    _peers(shared, ours, options, results, aims)
+    if not options.quick:
+        _leave_one_out(shared, options, results, aims)
+    return Bench("backtest", results, aims)
+
+
+def _traces(options: Options) -> dict[str, np.ndarray]:
+    traces = {}
+    for name, file in REAL.items():
+        path = Path(options.extra.get(name, f"../shared/traces/{file}"))
+        if path.exists():
+            traces[name] = read_trace(path, FEWEST_ROWS)
+    return traces | {name: make() for name, make in WEEKS.items()}
+
+
+def _arma_speed(
+    trace: np.ndarray, options: Options, results: list[dict[str, Any]], aims: list[Aim]
+) -> None:
+    """One fit of ARMA(1, 2) to a window of 100, ours and statsmodels', on the same windows."""
+    from statsmodels.tsa.arima.model import ARIMA
+
+    starts = np.linspace(0, len(trace) - 100, 5 if options.quick else 20).astype(int)
+    windows = [trace[start : start + 100] for start in starts]
+    fitter = ArmaFitter()
+    fitter.fit(windows[0], (1, 2))
+    ours, theirs = [], []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for window in windows:
+            began = time.perf_counter()
+            fitter.fit(window, (1, 2))
+            ours.append(time.perf_counter() - began)
+            began = time.perf_counter()
+            ARIMA(window, order=(1, 0, 2)).fit()
+            theirs.append(time.perf_counter() - began)
+    ours_ms, theirs_ms = 1e3 * statistics.median(ours), 1e3 * statistics.median(theirs)
+    results.append({"part": "arma", "ours_ms": ours_ms, "statsmodels_ms": theirs_ms})
+    aims.append(at_least("ARMA fit, times faster than statsmodels", theirs_ms / ours_ms, 20))
+    options.say(f"ARMA fit: {ours_ms:.2f} ms, statsmodels {theirs_ms:.1f} ms")
+
+
+def _paper_grid(
+    name: str,
+    shared: Shared,
+    seeds: int,
+    options: Options,
+    results: list[dict[str, Any]],
+    aims: list[Aim],
+) -> None:
+    """Table III: eight policies, eight applications, five seeds; forecasts included in the time."""
+    names = list(TABLE_III)
+    began = time.perf_counter()
+    scores = list(grid(shared, names, APPS, seeds, 0.95, processes=_processes(options)))
+    seconds = time.perf_counter() - began
+    ladder = {policy: _mean(scores, policy) for policy in names}
+    for policy, mean in ladder.items():
+        results.append({"part": "ladder", "trace": name, "rho": 0.95, "policy": policy, **mean})
+        options.say(f"{policy}: QoS {mean['qos']:.2f} % at {mean['cost_vs_truth']:.3f}")
+    results.append({"part": "grid", "runs": len(scores), "seconds": seconds})
+    aims.append(at_most(f"grid of {len(scores)} runs", seconds, 60, "s"))
+    base = ladder["0:MST"]["qos"]
+    for policy in ("1:MST+UA", "2:MST+OL", "4:MST;ARMA"):
+        aims.append(at_least(f"{policy} over 0:MST, points", ladder[policy]["qos"] - base, 0))
+    best = max(names, key=lambda policy: ladder[policy]["qos"])
+    aims.append(
+        Aim(
+            f"best of the eight is {best}",
+            ladder[best]["qos"],
+            "policy 7",
+            best == "7:MST+UA+OL;ARMA",
+        )
+    )
+    aims.append(at_least("QoS of policy 7", ladder["7:MST+UA+OL;ARMA"]["qos"], 98, "%"))
+
+
+def _default_policy(
+    shared: dict[str, Shared],
+    seeds: int,
+    options: Options,
+    results: list[dict[str, Any]],
+    aims: list[Aim],
+) -> dict[str, dict[str, float]]:
+    """`tidegate` and, beside it, the same policy held to the paper's cycle, on every trace."""
+    at_most_late: dict[str, dict[str, float]] = {}
+    for name, one in shared.items():
+        least = np.mean([_least(one, app) for app in APPS])
+        for rho in RHOS:
+            for policy in ("tidegate", "tidegate-cycle"):
+                used = seeds if policy == "tidegate" else 1
+                scores = list(grid(one, [policy], APPS, used, rho, processes=_processes(options)))
+                mean = _mean(scores, policy)
+                results.append(
+                    {
+                        "part": "default",
+                        "trace": name,
+                        "rho": rho,
+                        "policy": policy,
+                        "least_with_cycle": float(least),
+                        **mean,
+                    }
+                )
+                options.say(
+                    f"{name} rho {rho}: {policy} QoS {mean['qos']:.2f} % (worst application "
+                    f"{mean['worst_qos']:.2f}) at {mean['cost_vs_truth']:.3f}, billed "
+                    f"{mean['billed_vs_truth']:.3f}; least with a cycle {least:.3f}"
+                )
+                if policy == "tidegate":
+                    aims.append(
+                        at_least(f"{name}: QoS at rho {rho}", mean["worst_qos"], 100 * rho - 0.5)
+                    )
+                    if rho == RHOS[-1]:
+                        at_most_late[name] = mean
+                        if name in COST_AIMS:
+                            cost = mean["cost_vs_truth"]
+                            aims.append(at_most(f"{name}: cost at {rho}", cost, COST_AIMS[name]))
+    return at_most_late
+
+
+def _peers(
+    shared: dict[str, Shared],
+    ours: dict[str, dict[str, float]],
+    options: Options,
+    results: list[dict[str, Any]],
+    aims: list[Aim],
+) -> None:
+    """The cheapest other policy that reaches the QoS that ours reached at rho = 0.99."""
+    others = [p for p in POLICIES if not p.startswith("tidegate") and p != "ground-truth"]
+    for name, one in shared.items():
+        scores = list(grid(one, others, APPS, 1, RHOS[-1], processes=_processes(options)))
+        means = {policy: _mean(scores, policy) for policy in others}
+        for policy, mean in means.items():
+            results.append({"part": "peers", "trace": name, "policy": policy, **mean})
+        reach = [p for p in others if means[p]["qos"] >= ours[name]["qos"]]
+        cheapest = min(reach, key=lambda p: means[p]["cost_vs_truth"])
+        ratio = ours[name]["cost_vs_truth"] / means[cheapest]["cost_vs_truth"]
+        options.say(
+            f"{name}: cheapest other at our QoS {ours[name]['qos']:.2f} % is {cheapest} at "
+            f"{means[cheapest]['cost_vs_truth']:.3f}, ours {ours[name]['cost_vs_truth']:.3f}"
+        )
+        aims.append(at_most(f"{name}: cost over {cheapest}'s, same QoS", ratio, 1.0))
+
+
+def _leave_one_out(
+    shared: dict[str, Shared], options: Options, results: list[dict[str, Any]], aims: list[Aim]
+) -> None:
+    """The tuning that is best on all traces but one, tried on that one."""
+    apps = [APPLICATIONS["grep"], APPLICATIONS["unique-visitor"]]
+    target = RHOS[-1]
+    cost: dict[tuple[str, str], float] = {}
+    qos: dict[tuple[str, str], float] = {}
+    for name, one in shared.items():
+        for label, tuning in TUNINGS.items():
+            scores = list(
+                grid(
+                    one, ["tidegate"], apps, 1, target, processes=_processes(options), tuning=tuning
+                )
+            )
+            mean = _mean(scores, "tidegate")
+            cost[name, label], qos[name, label] = mean["cost_vs_truth"], mean["worst_qos"]
+    for name in shared:
+        rest = [other for other in shared if other != name]
+        fair = [
+            label
+            for label in TUNINGS
+            if all(qos[other, label] >= 100 * target - 0.5 for other in rest)
+        ] or list(TUNINGS)
+        chosen = min(fair, key=lambda label: sum(cost[other, label] for other in rest))
+        best = min(TUNINGS, key=lambda label: cost[name, label])
+        row = {
+            "part": "leave-one-out",
+            "trace": name,
+            "chosen_on_the_others": chosen,
+            "qos": qos[name, chosen],
+            "cost_vs_truth": cost[name, chosen],
+            "cheapest_on_itself": best,
+            "its_cost": cost[name, best],
+        }
+        results.append(row)
+        options.say(
+            f"leave out {name}: {chosen} gives {row['qos']:.2f} % at "
+            f"{row['cost_vs_truth']:.3f} (best on itself: {best}, {row['its_cost']:.3f})"
+        )
+        aims.append(at_least(f"{name} left out: QoS at {target}", row["qos"], 100 * target - 0.5))
+
+
+def _least(shared: Shared, app: Any) -> float:
+    body = cluster(shared.trace, app, 0)
+    return float(body.needed_per_cycle().sum() / body.needed().sum())
+
+
+def _processes(options: Options) -> int | None:
+    return int(options.extra["processes"]) if "processes" in options.extra else None
+
+
+def _mean(scores: list[Score], policy: str) -> dict[str, float]:
+    group = [score for score in scores if score.policy == policy]
+    apps = {score.app for score in group}
+    per_app = [float(np.mean([s.qos for s in group if s.app == app])) for app in sorted(apps)]
+    return {
+        "qos": float(np.mean(per_app)),
+        "worst_qos": min(per_app),
+        "cost_vs_truth": float(np.mean([score.cost_vs_truth for score in group])),
+        "billed_vs_truth": float(np.mean([score.billed_vs_truth for score in group])),
+        "cost_vs_peak": float(np.mean([score.cost_vs_peak for score in group])),
+        "scalings": float(np.mean([score.scalings for score in group])),
+    }
