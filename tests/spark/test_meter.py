@@ -11,7 +11,6 @@ from tidegate.spark.source import arrivals
 from tidegate.spark.stamps import StampCounter
 from tidegate.workload.parse import parse_profile
 
-
 PROFILE = "sine:800+-700/2"
 ROWS = parse_profile(PROFILE).count(3000)
 
