@@ -21,6 +21,7 @@ from tidegate.spark.java import require_java
 from tidegate.spark.master import Master, parse_master, require_answer
 
 DEFAULT_MASTER = "local[*]"
+DEFAULT_APP = "tidegate"
 
 _QUIET_LOG4J = """\
 rootLogger.level = warn
@@ -34,7 +35,7 @@ appender.console.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n%ex
 
 
 def session(
-    master: str | None = None, app: str = "tidegate", **conf: str | int | float | bool
+    master: str | None = None, app: str = DEFAULT_APP, **conf: str | int | float | bool
 ) -> SparkSession:
     """The session that runs already, or a new one on `master` (`local[*]` when nothing is said).
 
@@ -116,6 +117,8 @@ def _launched(place: Master, app: str, asked: Mapping[str, str]) -> SparkSession
 
 def _submitted(place: Master | None, app: str, asked: Mapping[str, str]) -> SparkSession:
     """Joins the JVM that spark-submit started; its settings go before ours."""
+    # Without the connection a SparkConf is empty; with it, it has what spark-submit was given.
+    SparkContext._ensure_initialized()
     given = SparkConf()
     url = given.get("spark.master")
     if place is not None and url is not None and url != place.url:
@@ -124,7 +127,8 @@ def _submitted(place: Master | None, app: str, asked: Mapping[str, str]) -> Spar
         )
     where = parse_master(url) if url is not None else place or parse_master(DEFAULT_MASTER)
     given.setMaster(where.url)
-    given.setIfMissing("spark.app.name", app)
+    if app != DEFAULT_APP:
+        given.setAppName(app)
     for key, value in settings(where, _work_directory()).items():
         given.setIfMissing(key, value)
     for key, value in asked.items():
