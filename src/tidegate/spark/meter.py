@@ -16,7 +16,7 @@ class MeteredBatch:
 
     progress: BatchProgress
     latency: Latency | None
-    """`None` when rows carry no stamps."""
+    """`None` when there are no rows or no stamps on them."""
     stamps: BatchStamps | None
     """What the latency was made from, for whoever wants it over more than one batch."""
 

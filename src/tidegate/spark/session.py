@@ -21,6 +21,7 @@ from tidegate.spark.java import require_java
 from tidegate.spark.master import Master, parse_master, require_answer
 
 DEFAULT_MASTER = "local[*]"
+DEFAULT_APP = "tidegate"
 
 _QUIET_LOG4J = """\
 rootLogger.level = warn
@@ -34,7 +35,7 @@ appender.console.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n%ex
 
 
 def session(
-    master: str | None = None, app: str = "tidegate", **conf: str | int | float | bool
+    master: str | None = None, app: str = DEFAULT_APP, **conf: str | int | float | bool
 ) -> SparkSession:
     """The session that runs already, or a new one on `master` (`local[*]` when nothing is said).
 
@@ -75,7 +76,7 @@ def settings(place: Master, directory: Path) -> dict[str, str]:
         "spark.local.dir": str(directory / "local"),
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
         "spark.ui.enabled": "false",
-        # The default one forks a `stat` process per file on a local disk: three times as slow.
+        # The default one is slow on a local disk: `tidegate bench checkpoint` has the figures.
         "spark.sql.streaming.checkpointFileManagerClass": (
             "org.apache.spark.sql.execution.streaming.checkpointing."
             "FileSystemBasedCheckpointFileManager"
@@ -117,6 +118,8 @@ def _launched(place: Master, app: str, asked: Mapping[str, str]) -> SparkSession
 
 def _submitted(place: Master | None, app: str, asked: Mapping[str, str]) -> SparkSession:
     """Joins the JVM that spark-submit started; its settings go before ours."""
+    # Without the connection a SparkConf is empty; with it, it has what spark-submit was given.
+    SparkContext._ensure_initialized()
     given = SparkConf()
     url = given.get("spark.master")
     if place is not None and url is not None and url != place.url:
@@ -125,7 +128,8 @@ def _submitted(place: Master | None, app: str, asked: Mapping[str, str]) -> Spar
         )
     where = parse_master(url) if url is not None else place or parse_master(DEFAULT_MASTER)
     given.setMaster(where.url)
-    given.setIfMissing("spark.app.name", app)
+    if app != DEFAULT_APP:
+        given.setAppName(app)
     for key, value in settings(where, _work_directory()).items():
         given.setIfMissing(key, value)
     for key, value in asked.items():
