@@ -14,12 +14,16 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.control.measurement import Measurement, OperatorMeasurement
+from tidegate.control.route import rescaled
 from tidegate.errors import AskedWrongly
 
 THETA = 1.2
 """The paper's bound of delta."""
 _NEAR_FLOOR = 1.05
 """Where one hot shard sets the floor, this close to it is as good as there."""
+
+_WORTH_IT = 0.97
+"""Moves that leave more than this of delta are not worth the state they move."""
 
 Loads = npt.NDArray[np.float64]
 
@@ -122,9 +126,11 @@ def _refine(loads: Any, route: Any, tasks: int, mean: float, aim: float) -> floa
 class ShardLoads:
     """Load per shard with exponential decay: rows count half after `half_life_s`."""
 
-    def __init__(self, half_life_s: float = 4.0) -> None:
+    def __init__(self, half_life_s: float = 2.0) -> None:
         if not half_life_s > 0.0:
-            raise AskedWrongly(f"a half-life of {half_life_s:g} s is not possible; give more than 0")
+            raise AskedWrongly(
+                f"a half-life of {half_life_s:g} s is not possible; give more than 0"
+            )
         self._half_life_s = half_life_s
         self._loads: Loads | None = None
         self._at_s = 0.0
@@ -150,8 +156,8 @@ class Balancer:
     """Balances the keyed operators of a pipeline every `every_batches` batches."""
 
     theta: float = THETA
-    every_batches: int = 3
-    half_life_s: float = 4.0
+    every_batches: int = 2
+    half_life_s: float = 2.0
     _loads: dict[str, ShardLoads] = field(default_factory=dict)
     _batches: int = 0
 
@@ -164,36 +170,40 @@ class Balancer:
                 loads.observe(operator.shard_rows, measurement.at_s)
 
     def moves(
-        self, measurement: Measurement
-    ) -> tuple[dict[str, Mapping[int, int]], dict[str, Balance], list[str]]:
-        """Moves per operator, the balances behind them, and what a person should know."""
-        found: dict[str, Mapping[int, int]] = {}
-        balances: dict[str, Balance] = {}
+        self, measurement: Measurement, tasks: Mapping[str, int], *, now: bool = False
+    ) -> tuple[dict[str, Balance], list[str]]:
+        """Balances that move something, per operator, and what a person should know.
+
+        `tasks` are those that change with the same decision: an operator is then balanced on the
+        route that it will have, because an even count of shards is no even load. `now` does not
+        wait for the next batches.
+        """
+        found: dict[str, Balance] = {}
         notes: list[str] = []
-        if self._batches < self.every_batches:
-            return found, balances, notes
+        if self._batches < self.every_batches and not now:
+            return found, notes
         self._batches = 0
         for operator in measurement.operators:
-            answer = self._balance(operator)
+            answer = self._balance(operator, tasks.get(operator.name, operator.tasks))
             if answer is None:
                 continue
-            if answer.moves:
-                found[operator.name] = answer.moves
-                balances[operator.name] = answer
+            if answer.moves and answer.after <= _WORTH_IT * answer.before:
+                found[operator.name] = answer
             if answer.hot is not None:
                 notes.append(
                     f"shard {answer.hot.shard} of '{operator.name}' alone has"
                     f" {answer.hot.share:.2f} times a task's fair share: no route brings its"
                     f" imbalance below that; a finer key would"
                 )
-        return found, balances, notes
+        return found, notes
 
-    def _balance(self, operator: OperatorMeasurement) -> Balance | None:
+    def _balance(self, operator: OperatorMeasurement, tasks: int) -> Balance | None:
         observed = self._loads.get(operator.name)
         loads = None if observed is None else observed.loads
         fits = loads is not None and len(loads) == len(operator.route)
-        if loads is None or not fits or operator.tasks < 2:
+        if loads is None or not fits or not 2 <= tasks <= len(operator.route):
             return None
         if max(operator.route) >= operator.tasks:
             return None  # a change of tasks is on its way
-        return balance(loads, operator.route, operator.tasks, self.theta)
+        route = operator.route if tasks == operator.tasks else rescaled(operator.route, tasks)
+        return balance(loads, route, tasks, self.theta)

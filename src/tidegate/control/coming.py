@@ -51,9 +51,7 @@ class ComingLoad:
             rho=coverage,
             fading=0.95,
         )
-        self._margin = AdaptiveConformal(
-            memory=300, fading=0.99, gain=0.1, prior_sd=0.04, prior=8
-        )
+        self._margin = AdaptiveConformal(memory=300, fading=0.99, gain=0.1, prior_sd=0.04, prior=8)
         self._said: tuple[int, float] | None = None
         self._since: deque[float] = deque(maxlen=3600)
         self._step = 0

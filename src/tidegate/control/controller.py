@@ -156,19 +156,26 @@ class Controller:
         return dataclasses.replace(decision, cores=cores, tasks=tasks, notes=notes)
 
     def _balanced(self, decision: Decision, measurement: Measurement) -> Decision:
-        """The balancer's moves, unless the tasks change anyhow: then the routes are made anew."""
+        """With the balancer's moves, for the tasks that the decision leaves in force.
+
+        A body applies a decision's tasks first and its moves then, so both take effect with the
+        same batch.
+        """
         if self._balancer is None:
             return decision
         self._balancer.observe(measurement)
-        if decision.tasks or decision.cores is not None or decision.moves:
+        if decision.moves:
             return decision
-        moves, balances, notes = self._balancer.moves(measurement)
+        balances, notes = self._balancer.moves(
+            measurement, decision.tasks, now=bool(decision.tasks)
+        )
         reason = decision.reason
         for name, found in balances.items():
             reason += (
                 f"; {len(found.moves)} shards of '{name}' move: imbalance {found.before:.2f} to"
                 f" {found.after:.2f}"
             )
+        moves = {name: found.moves for name, found in balances.items()}
         return dataclasses.replace(
             decision, reason=reason, moves=moves, notes=decision.notes + tuple(notes)
         )

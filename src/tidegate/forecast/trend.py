@@ -1,4 +1,4 @@
-"""Level and slope that follow the load, the slope damped: a ramp goes on, but not for ever (Holt)."""
+"""Level and slope that follow the load, the slope damped: a ramp goes on, not for ever (Holt)."""
 
 import numpy as np
 

@@ -7,6 +7,7 @@ that are asked for come after `grant_s`; cores given back go at once.
 """
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -49,13 +50,13 @@ def keyed_weights(keys: Keys, shards: int, seed: int = 0) -> ShardWeights:
     """Weights of a key distribution whose hot keys may change, hashed to shards."""
     eras = (0, *keys.changes_ms)
     rows = np.arange(_KEYS_SAMPLED, dtype=np.int64)
-    weights = []
+    weights: list[Vector] = []
     for begin_ms in eras:
         arrival_us = np.full(_KEYS_SAMPLED, begin_ms * 1000, np.int64)
         chosen = keys.at(rows, arrival_us, seed)
         hashed = (chosen.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(40)
         counts = np.bincount((hashed % np.uint64(shards)).astype(np.int64), minlength=shards)
-        weights.append(counts / counts.sum())
+        weights.append(np.asarray(counts / counts.sum(), np.float64))
 
     def at(at_s: float) -> Vector:
         return weights[int(np.searchsorted(np.array(eras[1:]), at_s * 1000, side="right"))]
@@ -205,12 +206,12 @@ class Outcome:
     def changes(self) -> list[int]:
         """Cores asked for, one entry per change: +n out, -n in."""
         asked = [record.measurement.cores_asked for record in self.records]
-        return [b - a for a, b in zip(asked, asked[1:], strict=False) if a != b]
+        return [b - a for a, b in itertools.pairwise(asked) if a != b]
 
     def reversals(self) -> int:
         """Changes of direction."""
         signs = [change > 0 for change in self.changes()]
-        return sum(a != b for a, b in zip(signs, signs[1:], strict=False))
+        return sum(a != b for a, b in itertools.pairwise(signs))
 
 
 def simulate(world: World, controller: Controller) -> Outcome:
@@ -236,8 +237,8 @@ class PipelineSimulation:
         grown = np.diff(world.profile.cumulative(grid * round(BUCKET_S * 1000)))
         if world.poisson:
             grown = self._random.poisson(grown).astype(np.float64)
-        times = (grid[:-1] + 0.5) * BUCKET_S
-        self._arrivals = _Queue(times, grid[1:] * BUCKET_S, grown)
+        edges: Vector = np.asarray(grid * BUCKET_S, np.float64)
+        self._arrivals = _Queue(edges[:-1] + 0.5 * BUCKET_S, edges[1:], grown)
         self._running = [self._start(segment) for segment in world.segments]
         self._completed = 0.0
 
@@ -413,10 +414,8 @@ class PipelineSimulation:
             behind |= waiting > 2.2 * size and waiting > rows
         done = sum(batch.rows for batch in last)
         self._completed += done
-        stale = next(
-            (f"no batch was measured for {end_s - a:.0f} s" for a, b in world.stalls if a < end_s <= b),
-            None,
-        )
+        silent_s = [end_s - a for a, b in world.stalls if a < end_s <= b]
+        stale = f"no batch was measured for {silent_s[0]:.0f} s" if silent_s else None
         return Measurement(
             at_s=world.starts_s + end_s,
             interval_s=span_s,
@@ -500,4 +499,3 @@ def _latency(batches: Sequence[_Batch]) -> Latency | None:
     )
     mean_s = float(waits @ counts / counts.sum())
     return Latency(mean_s=mean_s, p50_s=p50_s, p95_s=p95_s, p99_s=p99_s)
-

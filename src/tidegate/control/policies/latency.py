@@ -7,6 +7,7 @@ after `scale_in_after_s` in which no tick needed more, never while a backlog is 
 in one step. A scale-in that had to be taken back makes the next one wait twice as long.
 """
 
+import dataclasses
 import math
 from collections import deque
 from dataclasses import dataclass
@@ -14,9 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidegate.control.allocate import Allocation, Infeasible, LatencyOutOfReach, assign, provision
+from tidegate.control.catch_up import cores_to_catch_up
 from tidegate.control.coming import Coming, ComingLoad
 from tidegate.control.decision import Decision, hold
-from tidegate.control.measurement import Latency, Measurement
+from tidegate.control.measurement import Latency, Measurement, SegmentMeasurement
 from tidegate.control.policies.cycle import Bounds
 from tidegate.control.segment_model import SegmentModel
 from tidegate.control.spread import most_of, tasks_on
@@ -27,8 +29,10 @@ from tidegate.units import format_duration
 PERCENTILES = (50, 95, 99)
 _STEADY_RATIO = {None: 1.0, 50: 1.0, 95: 1.95 / 1.5, 99: 1.99 / 1.5}
 """Percentile over mean in the steady state, where a sojourn is uniform between D and 2 D."""
-_NORMAL_BACKLOG = 1.6
+_NORMAL_BACKLOG = 1.4
 """Rows in a pipeline at its target are lambda T (Little), up to 4/3 of it before a batch ends."""
+_ANY = 1 << 20
+"""More cores than there are: to find out what the target needs, and the pipeline's floor."""
 _NEAR_FLOOR = 1.05
 """Where the target is out of reach: the fewest cores this close to the lowest latency."""
 _LONGEST_PATIENCE = 8.0
@@ -40,9 +44,9 @@ class LatencyOptions:
 
     percentile: int | None = None
     """Which percentile of the sojourn the target is for; None: its mean."""
-    catch_up_s: float = 10.0
+    catch_up_s: float = 5.0
     """Time within which a backlog is to be gone."""
-    scale_in_after_s: float = 20.0
+    scale_in_after_s: float = 15.0
     """How long fewer cores must have been enough before they are let go."""
     aim: float = 0.8
     """Share of the target that a change plans for; the rest is the band in which nothing moves."""
@@ -74,6 +78,8 @@ class _Plan:
     cores: dict[str, int]
     latency_s: float
     notes: tuple[str, ...] = ()
+    limit: str | None = None
+    """Said only when the maximum keeps the pipeline from its target."""
 
     @property
     def total(self) -> int:
@@ -148,17 +154,26 @@ class LatencyPolicy:
         grant_s = measurement.grant_s
         if grant_s is None:
             grant_s = self._options.assumed_grant_s
-        batches = [batch.duration_s for segment in measurement.segments for batch in segment.batches]
-        return grant_s + max(batches, default=measurement.interval_s)
+        batches = [batch for segment in measurement.segments for batch in segment.batches]
+        batch_s = max((batch.duration_s for batch in batches), default=measurement.interval_s)
+        return grant_s + batch_s
 
-    def _stations(self, measurement: Measurement, factor: float) -> list[MicroBatchStation] | None:
-        """Every segment at `factor` times its present rate; None while one is unknown."""
+    def _stations(
+        self, measurement: Measurement, factor: float, cores: dict[str, int] | None = None
+    ) -> list[MicroBatchStation] | None:
+        """Every segment at `factor` times its present rate, as balanced as so many cores can be.
+
+        None while a segment is unknown; without `cores` they are the present tasks.
+        """
         outside = max(measurement.arrival_rate, 1e-9)
         stations = []
         for segment in measurement.segments:
             visits = segment.arrival_rate / outside if measurement.arrival_rate > 0.0 else 1.0
             station = self._models[segment.name].station(
-                segment.arrival_rate * factor, visits, segment.trigger_s
+                segment.arrival_rate * factor,
+                visits,
+                segment.trigger_s,
+                cores=None if cores is None else cores[segment.name],
             )
             if station is None:
                 return None
@@ -168,8 +183,7 @@ class LatencyPolicy:
     def _learn_ratios(self, measurement: Measurement, present: list[MicroBatchStation]) -> None:
         """Measured over modelled mean, and percentile over mean, in quiet times only."""
         latency = measurement.latency
-        quiet = all(self._models[one.name].settled >= 2 for one in measurement.segments)
-        if latency is None or latency.mean_s <= 0.0 or not quiet or self._behind(measurement):
+        if latency is None or latency.mean_s <= 0.0 or not self._quiet(measurement):
             return
         modelled_s = self._modelled_s(measurement, present)
         if not 0.0 < modelled_s < math.inf:
@@ -205,16 +219,18 @@ class LatencyPolicy:
         """What the target speaks of, over the model's mean."""
         return self._bias * self._ratio
 
-    def _excess_rows(self, measurement: Measurement) -> dict[str, float]:
-        """Rows that wait beyond what a pipeline at its target holds."""
-        normal_s = _NORMAL_BACKLOG * self._target_s
-        return {
-            segment.name: max(segment.backlog_rows - segment.arrival_rate * normal_s, 0.0)
-            for segment in measurement.segments
-        }
+    def _late(self, measurement: Measurement, segment: SegmentMeasurement) -> bool:
+        """Whether more rows wait than a pipeline at its target holds."""
+        mean_s = self._target_s / self._ratio
+        return segment.backlog_rows > _NORMAL_BACKLOG * mean_s * segment.arrival_rate + 1.0
 
     def _behind(self, measurement: Measurement) -> bool:
-        return any(rows > 0.0 for rows in self._excess_rows(measurement).values())
+        return any(self._late(measurement, segment) for segment in measurement.segments)
+
+    def _quiet(self, measurement: Measurement) -> bool:
+        """No backlog, and no change of tasks within the last batches."""
+        settled = all(self._models[one.name].settled >= 2 for one in measurement.segments)
+        return settled and not self._behind(measurement)
 
     def _note_beliefs(self) -> None:
         self._beliefs["bias"] = self._bias
@@ -230,49 +246,85 @@ class LatencyPolicy:
 
     def _plan(self, measurement: Measurement, coming: Coming) -> _Plan:
         """The fewest cores that hold the aim at the planned rate and catch up in time."""
-        factor = coming.planned / max(measurement.arrival_rate, 1e-9)
-        if measurement.arrival_rate <= 0.0:
-            factor = 1.0
-        stations = self._stations(measurement, factor)
+        factor = coming.planned / measurement.arrival_rate if measurement.arrival_rate > 0 else 1.0
+        plan = self._plan_with(measurement, coming, factor, None)
+        # More tasks are harder to balance: plan again with the imbalance that the plan would have.
+        for _ in range(2):
+            again = self._plan_with(measurement, coming, factor, plan.cores)
+            if again.total <= plan.total:
+                return plan
+            plan = again
+        return plan
+
+    def _plan_with(
+        self,
+        measurement: Measurement,
+        coming: Coming,
+        factor: float,
+        cores: dict[str, int] | None,
+    ) -> _Plan:
+        stations = self._stations(measurement, factor, cores)
         assert stations is not None  # asked only once every segment is known
-        excess = self._excess_rows(measurement)
         names = [segment.name for segment in measurement.segments]
-        most = [most_of(measurement, name, self._bounds.most) for name in names]
-        least = [
-            min(
-                self._models[name].cores_for(
-                    station.arrival_rate + excess[name] / self._options.catch_up_s
-                ),
-                limit,
-            )
-            for name, station, limit in zip(names, stations, most, strict=True)
-        ]
+        most = [most_of(measurement, name, _ANY) for name in names]
         mean_s = self._options.aim * self._target_s / self._reach
+        least = [
+            self._to_catch_up(measurement, segment, station, min(limit, self._bounds.most))
+            for segment, station, limit in zip(measurement.segments, stations, most, strict=True)
+        ]
         notes: tuple[str, ...] = ()
+        limit = None
         try:
             allocation = provision(stations, mean_s, least=least, most=most)
         except LatencyOutOfReach as error:
             floor_s = error.latency_reachable_s * self._reach
-            if floor_s > self._target_s:
+            if floor_s > self._target_s and self._quiet(measurement):
                 notes = (self._floor_note(floor_s),)
-            allocation = provision(
-                stations, error.latency_reachable_s * _NEAR_FLOOR, least=least, most=most
-            )
+            lowest_s = error.latency_reachable_s * _NEAR_FLOOR
+            allocation = provision(stations, lowest_s, least=least, most=most)
         except Infeasible:
             allocation = _overloaded(stations, most)
         if allocation.total > self._bounds.most:
-            notes += (
+            limit = (
                 f"{allocation.total} cores are needed for {coming.planned:,.0f} rows/s, but"
-                f" {self._bounds.most} are the maximum",
+                f" {self._bounds.most} are the maximum"
             )
             allocation = self._within_maximum(stations, most)
         chosen = {name: int(k) for name, k in zip(names, allocation.cores, strict=True)}
-        return _Plan(self._at_least(chosen, most), allocation.latency_s, notes)
+        return _Plan(self._at_least(chosen, most), allocation.latency_s, notes, limit)
+
+    def _to_catch_up(
+        self,
+        measurement: Measurement,
+        segment: SegmentMeasurement,
+        station: MicroBatchStation,
+        most: int,
+    ) -> int:
+        """The fewest cores with which the segment is back at its target within `catch_up_s`.
+
+        Asked for when it is late, and when it soon will be: until the batch that runs is over more
+        rows come, half a batch of them on average.
+        """
+        model = self._models[segment.name]
+        tasks = max(segment.tasks, 1)
+        late = self._late(measurement, segment)
+        if not late and station.latency(tasks) * self._reach <= self._target_s:
+            return 1
+        running_s = station.cost.duration_s(segment.backlog_rows, tasks, station.imbalance)
+        coming_rows = 0.0 if late else 0.5 * station.arrival_rate * running_s
+        return cores_to_catch_up(
+            station.cost,
+            rate=station.arrival_rate,
+            imbalance=model.imbalances(most),
+            backlog_rows=segment.backlog_rows + coming_rows,
+            steady_s=self._target_s / self._reach / 1.5,
+            within_s=self._options.catch_up_s,
+        )
 
     def _within_maximum(self, stations: list[MicroBatchStation], most: list[int]) -> Allocation:
         """The best split of all the cores there may be."""
         try:
-            return assign(stations, self._bounds.most, most=most)
+            return assign(stations, self._bounds.most, most=np.minimum(most, self._bounds.most))
         except Infeasible:
             return _by_load(stations, self._bounds.most, most)
 
@@ -310,6 +362,8 @@ class LatencyPolicy:
         if waiting and plan.total <= asked:
             return self._said(hold(f"{asked} cores are asked for and on their way"), plan)
         short = expected_s * self._ratio > self._target_s or behind
+        if short and plan.limit is not None:
+            plan = dataclasses.replace(plan, notes=(*plan.notes, plan.limit))
         if plan.total > asked and short:
             why = (
                 f"{measurement.backlog_rows:,.0f} rows wait"
@@ -430,12 +484,10 @@ class LatencyPolicy:
 
     # ------------------------------------------------------------------ memory and words
 
-    def _expected_s(
-        self, measurement: Measurement, coming: Coming, cores: dict[str, int]
-    ) -> float:
+    def _expected_s(self, measurement: Measurement, coming: Coming, cores: dict[str, int]) -> float:
         """The mean latency expected of the present tasks at the planned rate."""
         factor = coming.planned / measurement.arrival_rate if measurement.arrival_rate > 0 else 1.0
-        stations = self._stations(measurement, factor) or []
+        stations = self._stations(measurement, factor, cores) or []
         parts = [
             station.visit_ratio * station.latency(k)
             for station, k in zip(stations, cores.values(), strict=True)
