@@ -115,7 +115,7 @@ def test_kill_nine_of_drivers_and_executors(tmp_path):
             )
             if not last:
                 seen = len(list((tmp_path / "out").glob("*.json")))
-                more = chance.choice([0, 1, 1, 2])
+                more = chance.choice([0, 1, 1, 2, 2])
                 wait_for(
                     lambda n=seen + more: len(list((tmp_path / "out").glob("*.json"))) >= n,
                     120,

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark import cloudpickle
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidegate.errors import TidegateError
 from tidegate.pipelines.graph import Channel, Keyed, Map, Merge, Node, Segment, Sink, Source
 from tidegate.pipelines.schema import struct_of
+from tidegate.spark.anchors import Anchors
 from tidegate.spark.batchplan import BatchPlan, OperatorPlan
 from tidegate.spark.state.files import Durable
 from tidegate.spark.state.layer import NodeCache
@@ -53,37 +54,6 @@ def tagged(frames: Mapping[str, DataFrame]) -> DataFrame:
     return union
 
 
-@dataclass(slots=True)
-class Anchors:
-    """Tiny cached frames, one row per task, that keep a task on the executor that has its state.
-
-    Spark places a task where a cached block it needs is. A new anchor is made when the number of
-    tasks or the executors change.
-    """
-
-    session: SparkSession
-    _kept: dict[str, tuple[tuple[int, int], DataFrame]] = field(default_factory=dict)
-
-    def of(self, operator: str, tasks: int, executors: int) -> DataFrame:
-        """The anchor of an operator with so many tasks."""
-        mark = (tasks, executors)
-        kept = self._kept.get(operator)
-        if kept is not None and kept[0] == mark:
-            return kept[1]
-        if kept is not None:
-            kept[1].unpersist()
-        numbers = self.session.range(0, tasks, 1, tasks).selectExpr(f"cast(id as int) as {TASK}")
-        anchor = numbers.repartitionById(tasks, F.col(TASK)).persist()
-        self._kept[operator] = (mark, anchor)
-        return anchor
-
-    def release(self) -> None:
-        """Let the cached blocks go."""
-        for _, anchor in self._kept.values():
-            anchor.unpersist()
-        self._kept.clear()
-
-
 class Compiler:
     """Turns a segment and a plan into DataFrames. Fixed parts are packed once."""
 
@@ -112,7 +82,7 @@ class Compiler:
         plan: BatchPlan,
         versions: Mapping[str, Version],
         anchors: Anchors,
-        executors: int,
+        executors: frozenset[str],
     ) -> "Frames":
         """The DataFrame behind every node. Nothing runs yet."""
         made = Frames()
@@ -143,7 +113,7 @@ class Compiler:
         plan: BatchPlan,
         versions: Mapping[str, Version],
         anchors: Anchors,
-        executors: int,
+        executors: frozenset[str],
     ) -> DataFrame:
         if isinstance(node, Source | Channel):
             if not many:

@@ -16,11 +16,12 @@ from tidegate.pipelines.graph import Graph, Node, Source
 from tidegate.pipelines.schema import struct_of
 from tidegate.pipelines.stream import set_starter
 from tidegate.spark.allocation import Allocation
+from tidegate.spark.anchors import Anchors
 from tidegate.spark.batchplan import OperatorPlan
 from tidegate.spark.channel import FORMAT, ChannelSource
 from tidegate.spark.checkpoint import Checkpoint
 from tidegate.spark.failure import plain_message
-from tidegate.spark.frames import Anchors, Compiler, tagged
+from tidegate.spark.frames import Compiler, tagged
 from tidegate.spark.report import Reports
 from tidegate.spark.segment import BatchResult, SegmentRun, Stopping
 from tidegate.spark.state.files import Durable
@@ -74,11 +75,15 @@ class Run:
     def awaitTermination(self, timeout: float | None = None) -> bool:  # noqa: N802
         """Wait until it ends, or for `timeout` seconds; what made it fail is raised."""
         until = None if timeout is None else time.monotonic() + timeout
+        first = next(iter(self._queries.values()))
         while self.isActive:
             left = 0.2 if until is None else min(0.2, until - time.monotonic())
             if left <= 0:
                 return False
-            next(iter(self._queries.values())).awaitTermination(left)  # type: ignore[arg-type]
+            try:
+                first.awaitTermination(max(left, 0.001))  # type: ignore[arg-type]
+            except StreamingQueryException:
+                break
         self._raise_failure()
         return True
 

@@ -14,15 +14,16 @@ from dataclasses import dataclass, field
 from threading import Lock
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from tidegate.errors import TidegateError
 from tidegate.pipelines.graph import Graph, Keyed, Segment, Sink
 from tidegate.spark.allocation import Allocation
+from tidegate.spark.anchors import Anchors, working_executors
 from tidegate.spark.batchplan import BatchPlan, Plans
 from tidegate.spark.channel import ChannelTask, Log
 from tidegate.spark.checkpoint import Checkpoint
-from tidegate.spark.frames import Anchors, Compiler, Frames
+from tidegate.spark.frames import Compiler, Frames
 from tidegate.spark.report import Reports, TaskReport
 from tidegate.spark.state.manifest import Manifests
 from tidegate.spark.state.version import Version
@@ -121,7 +122,7 @@ class SegmentRun:
         before = self._versions(batch_id - 1)
         clock.step("plan")
         session = batch.sparkSession
-        executors = executor_count(session)
+        executors = working_executors(session)
         frames = self.compiler.frames(batch, plan, before, self.anchors, executors)
         clock.step("compile")
         try:
@@ -149,7 +150,7 @@ class SegmentRun:
             time.time(),
             clock.steps_s,
             tuple(reports),
-            executors,
+            len(executors),
         )
 
     def _versions(self, batch_id: int) -> dict[str, Version]:
@@ -218,12 +219,6 @@ def _callable(task: ChannelTask) -> Callable[[Iterator[pa.RecordBatch]], Iterato
 def run(frame: DataFrame) -> None:
     """Compute every row of a frame and keep none."""
     frame.write.format("noop").mode("append").save()
-
-
-def executor_count(session: SparkSession) -> int:
-    """Executors that work now; 1 when all is one process."""
-    context = session.sparkContext._jsc.sc()
-    return max(1, int(context.getExecutorMemoryStatus().size()) - 1)
 
 
 def _tasks(reports: list[TaskReport], operator: str) -> set[int]:
