@@ -15,6 +15,9 @@ MOST_MARGIN = math.log(1.35)
 """The margin covers noise and drift. A leap that no history foretold is met by catching up; its
 size must not make every later minute dearer."""
 
+LEAP = 0.2
+"""Beyond three margins and this, a rate is no noise: the load has leapt, whatever was forecast."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coming:
@@ -55,12 +58,14 @@ class ComingLoad:
         self._said: tuple[int, float] | None = None
         self._since: deque[float] = deque(maxlen=3600)
         self._step = 0
+        self._last = 0.0
 
     def observe(self, rate: float, at_s: float) -> None:
         """One more tick; settles the forecast whose horizon it ends."""
         self._step += 1
         self._forecaster.observe(rate, at_s)
         self._since.append(rate)
+        self._last = rate
         if self._said is not None and self._step >= self._said[0]:
             highest, said = max(self._since), self._said[1]
             if highest > 0.0 and said > 0.0:
@@ -71,8 +76,10 @@ class ComingLoad:
         """The load of the next ticks; called after `observe`."""
         ahead = max(ticks, 1)
         rate = max(float(self._forecaster.forecast(ahead).mean.max()), 0.0)
+        margin = min(max(self._margin.quantile(self._coverage), 0.0), MOST_MARGIN)
+        if self._last > rate * math.exp(3.0 * margin + LEAP):
+            rate = self._last
         if self._said is None:
             self._said = (self._step + ahead, rate)
             self._since.clear()
-        margin = min(max(self._margin.quantile(self._coverage), 0.0), MOST_MARGIN)
         return Coming(rate=rate, margin=math.exp(margin))

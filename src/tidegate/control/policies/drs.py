@@ -107,6 +107,7 @@ class Drs:
         self._latency = Window(window)
         self._unseen = Alpha(0.8)
         self._unseen_s = 0.0
+        self._measured_s: float | None = None
 
     @property
     def beliefs(self) -> dict[str, float]:
@@ -116,13 +117,17 @@ class Drs:
     def decide(self, measurement: Measurement) -> Decision:
         """Scale out above T_max, in below T_min, split anew in between."""
         queues = self._stations.of(measurement)
-        if queues is None or measurement.latency is None:
+        if measurement.latency is not None:
+            self._measured_s = self._latency.update(measurement.latency.mean_s)
+        measured_s = self._measured_s
+        if queues is None or measured_s is None:
             return hold("no sojourn or no operator's rates are known yet")
-        measured_s = self._latency.update(measurement.latency.mean_s)
         have = np.array([operator.tasks for operator in measurement.operators])
         total = int(have.sum())
         modelled_s = float(queues.network_latency(have)) if (have > queues.load).all() else np.inf
-        if np.isfinite(modelled_s) and not measurement.saturated:
+        # Rows in a pipeline at T_max are lambda T_max (Little); more of them tell of a backlog.
+        normal_rows = 1.5 * self._t_max_s * measurement.arrival_rate
+        if np.isfinite(modelled_s) and measurement.backlog_rows <= normal_rows:
             self._unseen_s = self._unseen.update(max(measured_s - modelled_s, 0.0))
         shown = f"{format_duration(measured_s)} measured"
         if measured_s > self._t_max_s:

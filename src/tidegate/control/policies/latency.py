@@ -46,8 +46,9 @@ class LatencyOptions:
     """Which percentile of the sojourn the target is for; None: its mean."""
     catch_up_s: float = 5.0
     """Time within which a backlog is to be gone."""
-    scale_in_after_s: float = 15.0
-    """How long fewer cores must have been enough before they are let go."""
+    scale_in_after_s: float = 10.0
+    """How long fewer cores must have been enough before they are let go; three times the observed
+    time to grant them when that is longer."""
     aim: float = 0.8
     """Share of the target that a change plans for; the rest is the band in which nothing moves."""
     coverage: float = 0.9
@@ -384,7 +385,7 @@ class LatencyPolicy:
     def _scale_in(self, measurement: Measurement, plan: _Plan, expected_s: float) -> Decision:
         """Fewer cores, when no tick of the waiting time needed more."""
         asked = measurement.cores_asked
-        wait_s = self._options.scale_in_after_s * self._patience
+        wait_s = self._wait_s(measurement)
         needed = max(wish for _, wish in self._wishes)
         saving = asked - max(needed, self._bounds.least)
         enough = max(1, math.ceil(self._options.least_saving * asked))
@@ -505,14 +506,19 @@ class LatencyPolicy:
             self._scaled_in_s = measurement.at_s
             return
         since_s = measurement.at_s - self._scaled_in_s
-        if since_s < 2.0 * self._options.scale_in_after_s:
+        if since_s < 4.0 * self._options.scale_in_after_s:
             self._patience = min(2.0 * self._patience, _LONGEST_PATIENCE)
         else:
             self._patience = max(self._patience / 2.0, 1.0)
 
+    def _wait_s(self, measurement: Measurement) -> float:
+        """How long fewer cores must have been enough: what is let go takes time to come back."""
+        least_s = max(self._options.scale_in_after_s, 3.0 * (measurement.grant_s or 0.0))
+        return least_s * self._patience
+
     def _remember(self, measurement: Measurement, wish: int) -> None:
         self._wishes.append((measurement.at_s, wish))
-        window_s = self._options.scale_in_after_s * self._patience
+        window_s = self._wait_s(measurement)
         while len(self._wishes) > 1 and self._wishes[1][0] <= measurement.at_s - window_s:
             self._wishes.popleft()
 
