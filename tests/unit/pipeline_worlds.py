@@ -19,8 +19,8 @@ from tidegate.workload.profile import Profile, steps
 
 BOUNDS = Bounds(1, 12)
 TARGET_S = 1.5
-SURGE = steps([(0, 1000.0), (30, 4000.0), (65, 1000.0)])
-HOT_KEYS_CHANGE_S = 50
+SURGE = steps([(0, 1000.0), (30, 4000.0), (60, 1000.0)])
+HOT_KEYS_CHANGE_S = 45
 
 
 def world(profile: Profile = SURGE, *, seconds: float = 120.0, **changes: Any) -> World:

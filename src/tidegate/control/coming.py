@@ -16,7 +16,7 @@ MOST_MARGIN = math.log(1.35)
 size must not make every later minute dearer."""
 
 LEAP = 0.2
-"""Beyond three margins and this, a rate is no noise: the load has leapt, whatever was forecast."""
+"""Beyond the margin and this, a rate is no noise: the load has leapt, whatever was forecast."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class ComingLoad:
         ahead = max(ticks, 1)
         rate = max(float(self._forecaster.forecast(ahead).mean.max()), 0.0)
         margin = min(max(self._margin.quantile(self._coverage), 0.0), MOST_MARGIN)
-        if self._last > rate * math.exp(3.0 * margin + LEAP):
+        if self._last > rate * math.exp(margin + LEAP):
             rate = self._last
         if self._said is None:
             self._said = (self._step + ahead, rate)

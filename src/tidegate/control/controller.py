@@ -192,7 +192,11 @@ class Controller:
         if decision.cores is None and not decision.tasks:
             return None
         since_s = measurement.at_s - self._changed_s
-        arrived = decision.cores is None and measurement.cores_granted > self._granted_at_change
+        # Tasks that follow cores which have just come complete the last change.
+        now = {operator.name: operator.tasks for operator in measurement.operators}
+        widens = all(count > now.get(name, 0) for name, count in decision.tasks.items())
+        come = measurement.cores_granted > self._granted_at_change
+        arrived = decision.cores is None and come and widens
         if since_s < limits.t_ra_s and not arrived:
             return f"{since_s:.0f} s since the last change, T_ra is {limits.t_ra_s:g} s"
         if grows and since_s < limits.scale_out_cooldown_s:

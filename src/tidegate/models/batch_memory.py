@@ -90,12 +90,14 @@ class BatchMemory:
         most_s = last.duration_s / spread_rows
         guess_s = most_s if work_s is None else min(work_s, most_s)
         guess_s = max(guess_s, 1e-3 * most_s)
-        per_task_s = _PER_TASK_SHARE * last.duration_s / last.tasks
+        # The shortest batch is nearest to its fixed part, of which the cost per task is one.
+        short = min(self._cells.values(), key=lambda cell: cell.duration_s)
+        per_task_s = _PER_TASK_SHARE * short.duration_s / short.tasks
         learner.believe(
             (0.0, per_task_s, guess_s),
             (
                 0.0,
-                (_NOISE * last.tasks / (_PER_TASK_SPREAD * last.duration_s)) ** 2,
+                (_NOISE * short.tasks / (_PER_TASK_SPREAD * short.duration_s)) ** 2,
                 (_NOISE / (_WORK_SPREAD * guess_s)) ** 2,
             ),
         )

@@ -110,7 +110,7 @@ class LatencyPolicy:
         self._bias = 1.0
         self._ratio = _STEADY_RATIO[self._options.percentile]
         self._wishes: deque[tuple[float, int]] = deque()
-        self._first_s: float | None = None
+        self._floor_s = 0.0
         self._changed_s = -math.inf
         self._scaled_in_s = -math.inf
         self._patience = 1.0
@@ -128,8 +128,6 @@ class LatencyPolicy:
             self._coming = ComingLoad(
                 coverage=self._options.coverage, tick_s=measurement.interval_s
             )
-        if self._first_s is None:
-            self._first_s = measurement.at_s
         self._coming.observe(measurement.arrival_rate, measurement.at_s)
         for segment in measurement.segments:
             self._models.setdefault(segment.name, SegmentModel()).learn(measurement, segment)
@@ -145,6 +143,7 @@ class LatencyPolicy:
         if present is None or not measurement.segments:
             return self._explore(measurement, coming)
         self._learn_ratios(measurement, present)
+        self._learn_floor(present)
         self._note_beliefs()
         return self._compare(measurement, coming)
 
@@ -222,16 +221,30 @@ class LatencyPolicy:
 
     def _late(self, measurement: Measurement, segment: SegmentMeasurement) -> bool:
         """Whether more rows wait than a pipeline at its target holds."""
-        mean_s = self._target_s / self._ratio
+        mean_s = self._goal_s / self._ratio
         return segment.backlog_rows > _NORMAL_BACKLOG * mean_s * segment.arrival_rate + 1.0
+
+    @property
+    def _goal_s(self) -> float:
+        """The target, or what can be held where the target is below the floor."""
+        return max(self._target_s, _NEAR_FLOOR**2 * self._floor_s * self._ratio)
+
+    def _learn_floor(self, present: list[MicroBatchStation]) -> None:
+        """The mean latency below which no number of cores brings the pipeline."""
+        try:
+            provision(present, 1e-9)
+        except LatencyOutOfReach as error:
+            self._floor_s = error.latency_reachable_s * self._bias
 
     def _behind(self, measurement: Measurement) -> bool:
         return any(self._late(measurement, segment) for segment in measurement.segments)
 
     def _quiet(self, measurement: Measurement) -> bool:
         """No backlog, and no change of tasks within the last batches."""
-        settled = all(self._models[one.name].settled >= 2 for one in measurement.segments)
-        return settled and not self._behind(measurement)
+        return self._settled(measurement) and not self._behind(measurement)
+
+    def _settled(self, measurement: Measurement) -> bool:
+        return all(self._models[one.name].settled >= 2 for one in measurement.segments)
 
     def _note_beliefs(self) -> None:
         self._beliefs["bias"] = self._bias
@@ -279,7 +292,7 @@ class LatencyPolicy:
             allocation = provision(stations, mean_s, least=least, most=most)
         except LatencyOutOfReach as error:
             floor_s = error.latency_reachable_s * self._reach
-            if floor_s > self._target_s and self._quiet(measurement):
+            if floor_s > self._target_s and self._settled(measurement):
                 notes = (self._floor_note(floor_s),)
             lowest_s = error.latency_reachable_s * _NEAR_FLOOR
             allocation = provision(stations, lowest_s, least=least, most=most)
@@ -309,7 +322,7 @@ class LatencyPolicy:
         model = self._models[segment.name]
         tasks = max(segment.tasks, 1)
         late = self._late(measurement, segment)
-        if not late and station.latency(tasks) * self._reach <= self._target_s:
+        if not late and station.latency(tasks) * self._reach <= self._goal_s:
             return 1
         running_s = station.cost.duration_s(segment.backlog_rows, tasks, station.imbalance)
         coming_rows = 0.0 if late else 0.5 * station.arrival_rate * running_s
@@ -318,7 +331,7 @@ class LatencyPolicy:
             rate=station.arrival_rate,
             imbalance=model.imbalances(most),
             backlog_rows=segment.backlog_rows + coming_rows,
-            steady_s=self._target_s / self._reach / 1.5,
+            steady_s=self._goal_s / self._reach / 1.5,
             within_s=self._options.catch_up_s,
         )
 
@@ -362,7 +375,7 @@ class LatencyPolicy:
         waiting = measurement.cores_granted < asked
         if waiting and plan.total <= asked:
             return self._said(hold(f"{asked} cores are asked for and on their way"), plan)
-        short = expected_s * self._ratio > self._target_s or behind
+        short = expected_s * self._ratio > self._goal_s or behind
         if short and plan.limit is not None:
             plan = dataclasses.replace(plan, notes=(*plan.notes, plan.limit))
         if plan.total > asked and short:
@@ -399,7 +412,7 @@ class LatencyPolicy:
                 plan,
             )
         latency = measurement.latency
-        if latency is not None and self._measured_s(latency) > self._target_s:
+        if latency is not None and self._measured_s(latency) > self._goal_s:
             return self._said(hold("above the target: no core is let go"), plan)
         if plan.total < needed:
             plan = self._enlarged(measurement, plan, needed)
