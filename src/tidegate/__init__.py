@@ -87,7 +87,7 @@ def __getattr__(name: str) -> Any:
     if home is None:
         raise AttributeError(f"module 'tidegate' has no attribute '{name}'")
     if name == "pipeline":
-        import_module("tidegate.spark.run")  # the body that a pipeline will be started on
+        import_module("tidegate.spark.start")  # the body that a pipeline will be started on
     value = getattr(import_module(f"tidegate.{home}"), name)
     globals()[name] = value
     return value

@@ -23,6 +23,7 @@ from tidegate.sim.backtest import (
     run_one,
 )
 from tidegate.sim.capacity import applications
+from tidegate.sim.cluster import Cluster, Run
 from tidegate.view.backtest_plot import Shown, write_plot
 from tidegate.workload.trace import read_trace
 from tidegate.workload.weeks import WEEKS
@@ -81,7 +82,7 @@ def backtest(
             progress.advance(task)
         if plot is not None:
             progress.update(task, description="drawing", total=None)
-            shown = [Shown(name, *run_one(name, apps[0], 0, rho, shared)) for name in names]
+            shown = [_shown(name, *run_one(name, apps[0], 0, rho, shared)) for name in names]
             write_plot(shown, f"{trace}, rho {rho:g}", plot)
     table = sorted(rows(scores), key=lambda row: (-row["qos"], row["cost_vs_truth"]))
     if json:
@@ -105,6 +106,17 @@ def load_trace(trace: str) -> NDArray[np.float64]:
             f"{', '.join(WEEKS)}."
         )
     return read_trace(path, FEWEST_ROWS)
+
+
+def _shown(policy: str, body: Cluster, run: Run) -> Shown:
+    return Shown(
+        application=body.application.name,
+        policy=policy,
+        load=body.load,
+        capacity=run.capacity,
+        machines=run.machines,
+        backlog=run.backlog,
+    )
 
 
 def _progress() -> Progress:

@@ -14,13 +14,19 @@ class Decision:
     """Cores (a backtest's machines) to have in total."""
     tasks: Mapping[str, int] = field(default_factory=dict)
     """Tasks per operator."""
+    moves: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    """Shards to move, per operator: shard to task."""
+    keep: float | None = None
+    """Fraction of the rows not to shed."""
+    notes: tuple[str, ...] = ()
+    """What a person should know, whether or not something changes."""
     expected_latency_s: float | None = None
     """The mean latency that the model expects once the change is in force."""
 
     @property
     def holds(self) -> bool:
         """True when nothing is to change."""
-        return self.cores is None and not self.tasks
+        return self.cores is None and not self.tasks and not self.moves and self.keep is None
 
 
 def hold(reason: str) -> Decision:

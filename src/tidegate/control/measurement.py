@@ -18,6 +18,51 @@ class OperatorMeasurement:
     imbalance: float = 1.0
     """delta: load of the fullest task over the mean load of the tasks."""
     state_bytes: int = 0
+    segment: str = "main"
+    rows: int = 0
+    """Rows that entered it during the tick."""
+    busy_s: float = 0.0
+    """Sum of its tasks' time at work during the tick."""
+    most_tasks: int | None = None
+    """How many tasks it may have; None: any number."""
+    least_tasks: int = 1
+    route: tuple[int, ...] = ()
+    """Task of each shard; empty for a map operator."""
+    shard_rows: tuple[int, ...] = ()
+    """Rows per shard during the tick; empty for a map operator."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchMeasurement:
+    """One finished micro-batch: a sample (rows, tasks, duration) for the micro-batch model."""
+
+    batch_id: int
+    rows: int
+    tasks: int
+    """Tasks of its widest stage: the cores it could use."""
+    imbalance: float
+    """delta of the batch: time of the slowest tasks over the mean, weighted over its stages."""
+    duration_s: float
+    """From its trigger to its commit."""
+    ended_s: float
+    outlier: str | None = None
+    """Why it says nothing about the next one ("first", "new tasks", "garbage collection")."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentMeasurement:
+    """One streaming query during the tick."""
+
+    name: str
+    arrival_rate: float
+    """Rows per second offered to it: from outside, or by the channel it reads."""
+    backlog_rows: float
+    tasks: int
+    """Cores that its next micro-batch may use."""
+    batches: tuple[BatchMeasurement, ...] = ()
+    """Those that ended during the tick, oldest first."""
+    trigger_s: float = 0.0
+    """Fixed trigger interval; 0: the next batch follows at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,3 +102,8 @@ class Measurement:
     """Mean number of cores at work during the tick, where the body can tell."""
     latency: Latency | None = None
     operators: tuple[OperatorMeasurement, ...] = ()
+    segments: tuple[SegmentMeasurement, ...] = ()
+    stale: str | None = None
+    """Why there is nothing new to decide on ("no batch ended for 12 s"); None when there is."""
+    grant_s: float | None = None
+    """How long granting cores takes here, as observed; None before the first time."""

@@ -26,7 +26,7 @@ tilts the fit of an application that does not scale (the paper's VHT) by about a
 NEWTON_STEPS = 30
 
 
-class FitRefused(TidegateError):  # noqa: N818
+class FitRefused(TidegateError):
     """The least-squares curve turns negative or bends back inside the range."""
 
 

@@ -22,6 +22,7 @@ from tidegate.spark.worker import (
     HASH,
     ORDER,
     TASK,
+    ArrivalSample,
     KeyedStage,
     KeyedTask,
     MapStage,
@@ -29,6 +30,19 @@ from tidegate.spark.worker import (
 )
 
 INPUT = "__input"
+
+
+def arrivals_of(segment: Segment, node: Node, every: int) -> ArrivalSample | None:
+    """How an operator that reads a source directly, or through merges, notes arrivals."""
+    known = {other.name: other for other in (*segment.reads, *segment.nodes)}
+    waiting = list(node.inputs)
+    while waiting:
+        origin = known[waiting.pop()]
+        if isinstance(origin, Source) and origin.arrival is not None:
+            return ArrivalSample(origin.arrival, every)
+        if isinstance(origin, Merge):
+            waiting += origin.inputs
+    return None
 
 
 def packed(stage: MapStage | KeyedStage) -> bytes:
@@ -57,13 +71,21 @@ def tagged(frames: Mapping[str, DataFrame]) -> DataFrame:
 class Compiler:
     """Turns a segment and a plan into DataFrames. Fixed parts are packed once."""
 
-    def __init__(self, segment: Segment, state: Durable, cache: str, accumulator: Any) -> None:
+    def __init__(
+        self,
+        segment: Segment,
+        state: Durable,
+        cache: str,
+        accumulator: Any,
+        sample_every: int = 1,
+    ) -> None:
         self._segment = segment
         self._accumulator = accumulator
         self._stages: dict[str, bytes] = {}
         for node in segment.nodes:
             if isinstance(node, Map):
-                stage = MapStage(node.name, node.function, node.schema)
+                sample = arrivals_of(segment, node, sample_every)
+                stage = MapStage(node.name, node.function, node.schema, sample)
                 self._stages[node.name] = packed(stage)
             elif isinstance(node, Keyed):
                 folder = NodeCache(f"{cache}/{node.name}", state.below(node.name), node.shards)
@@ -74,7 +96,9 @@ class Compiler:
                     cache=folder,
                     ttl_us=node.ttl_us,
                 )
-                self._stages[node.name] = packed(KeyedStage(keeper, node.order_by))
+                self._stages[node.name] = packed(
+                    KeyedStage(keeper, node.order_by, arrivals_of(segment, node, sample_every))
+                )
 
     def frames(
         self,

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pyspark import AccumulatorParam
 
+from tidegate.control.sojourn import Stamps
 from tidegate.spark.state.version import TaskChange
 
 
@@ -45,6 +46,10 @@ class TaskReport:
     """Shards whose state was fetched from the durable part."""
     newest_event_us: int | None = None
     late_rows: int = 0
+    stamps: Stamps | None = None
+    """When its rows arrived, for operators that read a source with an arrival column."""
+    sampled: int = 1
+    """`stamps` has every so-manieth row (N_m)."""
     file: tuple[str, int] | None = None
     """A channel's file and its rows."""
 

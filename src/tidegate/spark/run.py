@@ -1,32 +1,26 @@
-"""A pipeline that runs: start it, change it while it runs, wait for it, stop it."""
+"""A pipeline that runs: change it while it runs, wait for it, stop it."""
 
-import hashlib
-import os
-import tempfile
 import time
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Protocol
 
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate.errors import AskedWrongly, TidegateError, nearest
-from tidegate.pipelines.graph import Graph, Node, Source
-from tidegate.pipelines.schema import struct_of
-from tidegate.pipelines.stream import set_starter
-from tidegate.spark.allocation import Allocation
-from tidegate.spark.anchors import Anchors
+from tidegate.pipelines.graph import Graph
 from tidegate.spark.batchplan import OperatorPlan
-from tidegate.spark.channel import FORMAT, ChannelSource
-from tidegate.spark.checkpoint import Checkpoint
 from tidegate.spark.failure import plain_message
-from tidegate.spark.frames import Compiler, tagged
-from tidegate.spark.report import Reports
 from tidegate.spark.segment import BatchResult, SegmentRun, Stopping
-from tidegate.spark.state.files import Durable
 
-CACHE_VARIABLE = "TIDEGATE_CACHE"
+
+class Loop(Protocol):
+    """Something that looks after a run while it runs."""
+
+    def stop(self) -> None:
+        """Look no longer."""
+        ...
 
 
 class Run:
@@ -36,6 +30,8 @@ class Run:
         self.name = graph.name
         self._segments = segments
         self._queries: dict[str, StreamingQuery] = {}
+        self.loop: Loop | None = None
+        """What keeps the target, when one was given."""
 
     def _begin(self, name: str, query: StreamingQuery) -> None:
         self._queries[name] = query
@@ -44,6 +40,19 @@ class Run:
     def queries(self) -> Mapping[str, StreamingQuery]:
         """Spark's query behind each segment."""
         return dict(self._queries)
+
+    @property
+    def segments(self) -> Mapping[str, SegmentRun]:
+        """What runs the micro-batches of each segment."""
+        return dict(self._segments)
+
+    @contextmanager
+    def boundary(self) -> Iterator[None]:
+        """Between two micro-batches: while it is held, no batch of any segment runs."""
+        with ExitStack() as held:
+            for segment in self._segments.values():
+                held.enter_context(segment.busy)
+            yield
 
     @property
     def isActive(self) -> bool:  # noqa: N802 (as Spark's queries spell it)
@@ -108,6 +117,8 @@ class Run:
 
     def stop(self) -> None:
         """End on a batch boundary; a batch that runs is let finish and is committed."""
+        if self.loop is not None:
+            self.loop.stop()
         for segment in self._segments.values():
             segment.stopping = True
         for name, query in self._queries.items():
@@ -137,75 +148,3 @@ class Run:
         raise AskedWrongly(
             f"there is no operator '{operator}' with tasks of its own{nearest(operator, known)}"
         )
-
-
-def start(
-    graph: Graph,
-    *,
-    checkpoint: str,
-    trigger: str | None = None,
-    tasks: int | None = None,
-    cache: str | None = None,
-) -> Run:
-    """Check the pipeline and its checkpoint, then start one query per segment."""
-    graph.check()
-    session = _session(graph)
-    place = Checkpoint(Durable(checkpoint))
-    place.open(graph)
-    session.dataSource.register(ChannelSource)
-    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(1 << 17))
-    first_tasks = tasks or session.sparkContext.defaultParallelism
-    folder = cache or os.environ.get(CACHE_VARIABLE) or _node_cache(checkpoint)
-    segments: dict[str, SegmentRun] = {}
-    for segment in graph.segments():
-        reports = Reports(session.sparkContext)
-        part = SegmentRun(
-            graph,
-            segment,
-            place,
-            Allocation(segment.nodes, first_tasks),
-            Compiler(segment, place.state, folder, reports.accumulator),
-            reports,
-            Anchors(session),
-        )
-        part.prepare()
-        segments[segment.name] = part
-    run = Run(graph, segments)
-    # Writers of channels make their directories in prepare, so any order of starting works.
-    for name, part in segments.items():
-        frames = {node.name: _stream(session, node, place) for node in part.segment.reads}
-        writer = (
-            tagged(frames)
-            .writeStream.queryName(f"{graph.name}.{name}")
-            .option("checkpointLocation", place.segment(name).below("spark").path(""))
-            .foreachBatch(part)
-        )
-        if trigger is not None:
-            writer = writer.trigger(processingTime=trigger)
-        run._begin(name, writer.start())
-    return run
-
-
-def _stream(session: SparkSession, node: Node, place: Checkpoint) -> DataFrame:
-    if isinstance(node, Source):
-        return node.frame  # type: ignore[no-any-return]
-    return (
-        session.readStream.format(FORMAT)
-        .option("columns", struct_of(node.schema).json())
-        .load(place.channel(node.name).url)
-    )
-
-
-def _session(graph: Graph) -> SparkSession:
-    source = next(node for node in graph.nodes.values() if isinstance(node, Source))
-    session: SparkSession = source.frame.sparkSession
-    return session
-
-
-def _node_cache(checkpoint: str) -> str:
-    """A directory of the node, one per checkpoint, shared by all its executors."""
-    mark = hashlib.sha256(str(Durable(checkpoint).path("")).encode()).hexdigest()[:16]
-    return str(Path(tempfile.gettempdir()) / f"tidegate-{os.getuid()}" / mark)
-
-
-set_starter(start)

@@ -16,9 +16,11 @@ import pyarrow.compute as compute
 from numpy.typing import NDArray
 from pyspark import TaskContext
 
+from tidegate.control.sojourn import Stamps, merged
 from tidegate.pipelines.keyed import KeyedBatch, Update
 from tidegate.spark.failure import told_of
 from tidegate.spark.report import TaskReport
+from tidegate.spark.stamps import arrival_us
 from tidegate.spark.state.layout import shard_of, slot_of
 from tidegate.spark.state.task import Keeper, TaskState, conform
 from tidegate.spark.state.version import Version
@@ -42,11 +44,27 @@ def place() -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class ArrivalSample:
+    """How an operator that reads a source notes when its rows arrived (DRS IV-A)."""
+
+    column: str
+    every: int = 1
+    """N_m: every so-manieth row is looked at."""
+
+    def of(self, rows: pa.Table | pa.RecordBatch) -> Stamps:
+        """The stamps of some rows."""
+        column = rows.column(self.column)
+        whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        return Stamps.of(arrival_us(whole)[:: self.every])
+
+
+@dataclass(frozen=True, slots=True)
 class KeyedStage:
     """The fixed part of a keyed operator."""
 
     keeper: Keeper
     order_by: str | None
+    arrivals: "ArrivalSample | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +118,8 @@ class KeyedTask:
                     durable_reads=len(state.reads.durable),
                     newest_event_us=newest_event_us(batch, keeper.bound.event_time),
                     late_rows=update.late_rows,
+                    stamps=None if stage.arrivals is None else stage.arrivals.of(rows),
+                    sampled=1 if stage.arrivals is None else stage.arrivals.every,
                 )
             ]
         )
@@ -149,6 +169,7 @@ class MapStage:
     operator: str
     function: Callable[[pa.Table], pa.Table]
     schema: pa.Schema
+    arrivals: "ArrivalSample | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +186,12 @@ class MapTask:
         started_s = time.time()
         rows_in = rows_out = 0
         busy_s = 0.0
+        seen: list[Stamps] = []
         for block in blocks:
             if not block.num_rows:
                 continue
+            if stage.arrivals is not None:
+                seen.append(stage.arrivals.of(block))
             before = time.perf_counter()
             with told_of(stage.operator):
                 result = stage.function(_without_ours(pa.Table.from_batches([block])))
@@ -194,6 +218,8 @@ class MapTask:
                     function_s=busy_s,
                     executor=place(),
                     started_s=started_s,
+                    stamps=merged(seen) if seen else None,
+                    sampled=1 if stage.arrivals is None else stage.arrivals.every,
                 )
             ]
         )

@@ -5,36 +5,42 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bokeh.embed import file_html
-from bokeh.layouts import column
-from bokeh.models import ColumnDataSource, HoverTool
-from bokeh.palettes import Category10_10
-from bokeh.plotting import figure
-from bokeh.resources import INLINE
-
-from tidegate.sim.cluster import Cluster, Run
+from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """One policy's run, to be drawn."""
+    """One policy's run, to be drawn: a value a minute in each column."""
 
+    application: str
     policy: str
-    body: Cluster
-    run: Run
+    load: NDArray[np.float64]
+    """MB/s, the same for every policy."""
+    capacity: NDArray[np.float64]
+    """MB/s that its machines sustained."""
+    machines: NDArray[np.int64]
+    backlog: NDArray[np.float64]
+    """MB."""
 
 
 def write_plot(shown: list[Shown], title: str, path: Path) -> None:
     """Self-contained: needs no server and no network to look at."""
-    body = shown[0].body
-    days = np.arange(len(body.load)) / 1440.0
+    # Imported here because bokeh takes a second to import, and most commands draw nothing.
+    from bokeh.embed import file_html
+    from bokeh.layouts import column
+    from bokeh.models import ColumnDataSource, HoverTool
+    from bokeh.palettes import Category10_10
+    from bokeh.plotting import figure
+    from bokeh.resources import INLINE
+
+    days = np.arange(len(shown[0].load)) / 1440.0
     wide: dict[str, Any] = {
         "width": 1200,
         "output_backend": "canvas",
         "tools": "xpan,xwheel_zoom,box_zoom,reset",
     }
     load = figure(
-        title=f"{body.application.name}: load and allocated capacity ({title})",
+        title=f"{shown[0].application}: load and allocated capacity ({title})",
         height=320,
         y_axis_label="MB/s",
         **wide,
@@ -50,15 +56,15 @@ def write_plot(shown: list[Shown], title: str, path: Path) -> None:
         x_axis_label="days",
         **wide,
     )
-    load.line(days, body.load, color="#333333", legend_label="load", line_width=1.2)
+    load.line(days, shown[0].load, color="#333333", legend_label="load", line_width=1.2)
     for place, one in enumerate(shown):
         color = Category10_10[place % 10]
         source = ColumnDataSource(
             {
                 "day": days,
-                "capacity": one.run.capacity,
-                "machines": one.run.machines,
-                "backlog": one.run.backlog,
+                "capacity": one.capacity,
+                "machines": one.machines,
+                "backlog": one.backlog,
             }
         )
         style: dict[str, Any] = {

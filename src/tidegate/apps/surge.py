@@ -1,0 +1,168 @@
+"""A load that rises four-fold, hot keys that change, and a load that falls: the demo's story.
+
+A map that asks a slow service and a keyed count, both of which cost waiting (see `waiting`), on a
+skewed key distribution. The same pipeline under any policy, so that they can be compared.
+"""
+
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pyspark.sql import SparkSession
+
+from tidegate.apps.waiting import Waiting, waiting_map
+from tidegate.control.record import Record
+from tidegate.errors import AskedWrongly, TidegateError
+from tidegate.pipelines.functions import count
+from tidegate.pipelines.stream import pipeline
+from tidegate.spark.loop import ControlLoop
+from tidegate.spark.run import Run
+from tidegate.spark.source import arrivals
+from tidegate.spark.start import start
+from tidegate.spark.state.read import read_state
+from tidegate.workload.keys import Keys, parse_keys
+from tidegate.workload.profile import Profile, steps
+from tidegate.workload.rows import rows_between
+
+LOW, HIGH = 200.0, 800.0
+"""Rows per second before and after the surge, and during it."""
+MAP_WAIT_S, KEYED_WAIT_S = 0.004, 0.006
+TARGET_S = 2.0
+CORES = (2, 16)
+KEYS = 2000
+SHARDS = 128
+WARM_S = 20.0
+"""Seconds at the start that are not judged: the JVM compiles, the models learn."""
+_PATIENCE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Surge:
+    """What happened."""
+
+    policy: str
+    records: list[Record]
+    arrived: int
+    counted: int
+    verified: bool
+    """The state equals a batch recomputation over the rows that arrived."""
+    peak_cores: int
+    """What a static allocation for the peak would have had all the time."""
+
+
+def surge_profile(seconds: float) -> Profile:
+    """Low, a rise over a tenth of the time, high for a quarter, and down again as fast."""
+    up, down = 0.3 * seconds, 0.65 * seconds
+    ramp = 0.1 * seconds
+    changes = [(0.0, LOW)]
+    for begin, first, last in ((up, LOW, HIGH), (down, HIGH, LOW)):
+        stairs = max(round(ramp), 1)
+        for stair in range(1, stairs + 1):
+            rate = first + (last - first) * stair / stairs
+            changes.append((begin + ramp * (stair - 1) / stairs, rate))
+    return steps(changes)
+
+
+def surge_keys(seconds: float) -> Keys:
+    """Skewed, with other hot keys from the middle of the high load on."""
+    return parse_keys(f"zipf:{KEYS},0.8@{0.5 * seconds:g}")
+
+
+def peak_cores(target_s: float = TARGET_S, fixed_s: float = 0.5) -> int:
+    """The fewest cores that hold the target at the highest load, by the micro-batch formula.
+
+    E[T] = 1.5 a / (1 - rho) with rho = lambda w delta / k; `fixed_s` is a batch's fixed cost a on
+    this machine and delta = 1.2 the imbalance that the balancer allows.
+    """
+    work_s = MAP_WAIT_S + 1.2 * KEYED_WAIT_S
+    rho = 1.0 - 1.5 * fixed_s / target_s
+    if rho <= 0.0:
+        raise AskedWrongly(f"a target of {target_s:g} s is below the floor {1.5 * fixed_s:g} s")
+    return min(CORES[1], int(np.ceil(HIGH * work_s / rho)))
+
+
+def run_surge(
+    spark: SparkSession,
+    seconds: float,
+    *,
+    policy: str = "tidegate",
+    cores: int | tuple[int, int] = CORES,
+    target_s: float = TARGET_S,
+    seed: int = 1,
+    on_record: Callable[[Record], None] | None = None,
+) -> Surge:
+    """Run the story under a policy, until all that arrived is counted, and verify the counts."""
+    profile, keys = surge_profile(seconds), surge_keys(seconds)
+    arrived = profile.count(round(seconds * 1000))
+    with tempfile.TemporaryDirectory(prefix="tidegate-surge-") as directory:
+        warm_up(spark, Path(directory) / "warm-up")
+        checkpoint = str(Path(directory) / "surge")
+        stream = arrivals(spark, profile, keys=keys, seed=seed, seconds=seconds, partitions=2)
+        flow = (
+            pipeline("surge", stream, arrival="timestamp")
+            .map(waiting_map(MAP_WAIT_S), name="enrich", tasks=CORES)
+            .keyed(
+                "count", Waiting(count(), KEYED_WAIT_S), key="key", shards=SHARDS, tasks=CORES
+            )
+        )
+        least = cores if isinstance(cores, int) else cores[0]
+        run = start(
+            flow.graph,
+            checkpoint=checkpoint,
+            tasks=least,
+            target=f"{target_s * 1000:.0f} ms",
+            cores=cores,
+            policy=policy,
+        )
+        loop = run.loop
+        assert isinstance(loop, ControlLoop)
+        if on_record is not None:
+            loop.watchers.append(on_record)
+        try:
+            counted = _await_rows(run, arrived, seconds + _PATIENCE_S)
+        finally:
+            run.stop()
+        if loop.failure is not None:
+            raise TidegateError(f"the control loop failed: {loop.failure}") from loop.failure
+        verified = _verify(checkpoint, profile, keys, seed, arrived)
+    return Surge(policy, list(loop.records), arrived, counted, verified, peak_cores(target_s))
+
+
+def warm_up(spark: SparkSession, place: Path) -> None:
+    """A short run with all tasks: starts the Python workers and lets the JVM compile."""
+    stream = arrivals(spark, "constant:400", seconds=3, partitions=2)
+    flow = (
+        pipeline("warm", stream, arrival="timestamp")
+        .map(waiting_map(0.0), name="enrich", tasks=CORES)
+        .keyed("count", count(), key="key", shards=SHARDS, tasks=CORES)
+    )
+    run = start(flow.graph, checkpoint=str(place), tasks=CORES[1])
+    try:
+        _await_rows(run, 1200, 240.0)
+    finally:
+        run.stop()
+
+
+def _await_rows(run: Run, wanted: int, patience_s: float) -> int:
+    """Wait until the keyed operator has had so many rows; what came by then."""
+    until = time.monotonic() + patience_s
+    seen: dict[int, int] = {}
+    while sum(seen.values()) < wanted and time.monotonic() < until:
+        if run.awaitTermination(0.2):
+            break
+        for result in run.results():
+            seen[result.plan.batch_id] = sum(report.rows_in for report in result.of("count"))
+    return sum(seen.values())
+
+
+def _verify(checkpoint: str, profile: Profile, keys: Keys, seed: int, arrived: int) -> bool:
+    """Whether the state holds, key by key, what the source says it sent."""
+    expected: Any = np.bincount(rows_between(profile, keys, seed, 0, arrived).key, minlength=KEYS)
+    state = read_state(checkpoint, "count")
+    found = np.zeros(KEYS, dtype=np.int64)
+    found[state["key"].to_numpy()] = state["count"].to_numpy()
+    return bool(np.array_equal(found, expected[:KEYS]))

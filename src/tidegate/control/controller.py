@@ -1,0 +1,206 @@
+"""The loop without its body: a measurement in, a record out, once per tick.
+
+It holds what a policy should not have to know: bounds, the time between changes (T_ra), cooldowns,
+excluded periods, dry run, stale numbers, and the shard balance. The clock comes in with the
+measurement, so Spark, the simulator and a replay get the same decisions from the same numbers.
+"""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from tidegate.control.balance import Balancer
+from tidegate.control.decision import Decision, hold
+from tidegate.control.measurement import Measurement
+from tidegate.control.periods import Period
+from tidegate.control.policies.cycle import Bounds
+from tidegate.control.policy import Policy
+from tidegate.control.record import Record
+from tidegate.errors import AskedWrongly
+
+
+@runtime_checkable
+class Believer(Protocol):
+    """A policy that can say what it believed."""
+
+    @property
+    def beliefs(self) -> dict[str, float]:
+        """Names and numbers behind the last decision."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """When changes may be made."""
+
+    t_ra_s: float = 0.0
+    """T_ra: at least so long between two changes of cores or tasks (DRS IV-B)."""
+    scale_out_cooldown_s: float = 0.0
+    """After any change, so long before more cores."""
+    scale_in_cooldown_s: float = 0.0
+    """After any change, so long before fewer cores."""
+    dry_run: bool = False
+    """Decide and record, but act on nothing."""
+    excluded: tuple[Period, ...] = ()
+    """Times of the day in which nothing changes."""
+    emergencies: bool = False
+    """Whether a scale-out for a backlog may be made even then."""
+
+    def __post_init__(self) -> None:
+        if min(self.t_ra_s, self.scale_out_cooldown_s, self.scale_in_cooldown_s) < 0.0:
+            raise AskedWrongly("T_ra and cooldowns are durations; give 0 seconds or more")
+
+
+def excluded_periods(texts: Sequence[str]) -> tuple[Period, ...]:
+    """Periods as a person writes them: `09:00-10:00`."""
+    return tuple(Period.parse(text) for text in texts)
+
+
+class Controller:
+    """Runs a policy within its limits. `tick` is all there is to call."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        bounds: Bounds,
+        target_s: float | None = None,
+        limits: Limits | None = None,
+        balancer: Balancer | None = None,
+    ) -> None:
+        if not 1 <= bounds.least <= bounds.most:
+            raise AskedWrongly(
+                f"a minimum of {bounds.least} and a maximum of {bounds.most} cores cannot both"
+                " hold; give a minimum from 1 up to the maximum"
+            )
+        self._policy = policy
+        self._bounds = bounds
+        self._target_s = target_s
+        self._limits = limits or Limits()
+        self._balancer = balancer
+        self._tick = 0
+        self._changed_s = -math.inf
+        self._granted_at_change = 0
+        self._predicted_s: float | None = None
+
+    def tick(self, measurement: Measurement) -> Record:
+        """Decide on one measurement; the body acts on the decision when the record says `acted`."""
+        self._tick += 1
+        predicted_s = self._predicted_s
+        if measurement.stale is not None:
+            decision = hold(f"{measurement.stale}: holding, nothing is scaled on old numbers")
+            return self._record(measurement, decision, None, predicted_s)
+        decision = self._within_bounds(self._policy.decide(measurement), measurement)
+        decision = self._balanced(decision, measurement)
+        held_back = None if decision.holds else self._held_back(decision, measurement)
+        acts = not decision.holds and held_back is None
+        if acts and (decision.cores is not None or decision.tasks):
+            self._changed_s = measurement.at_s
+            self._granted_at_change = measurement.cores_granted
+            if not self._limits.dry_run:
+                self._predicted_s = decision.expected_latency_s
+        if acts and self._limits.dry_run:
+            held_back = "dry run"
+        return self._record(measurement, decision, held_back, predicted_s)
+
+    def _record(
+        self,
+        measurement: Measurement,
+        decision: Decision,
+        held_back: str | None,
+        predicted_s: float | None,
+    ) -> Record:
+        beliefs = dict(self._policy.beliefs) if isinstance(self._policy, Believer) else {}
+        if predicted_s and measurement.latency is not None:
+            beliefs["prediction_error"] = measurement.latency.mean_s / predicted_s - 1.0
+        return Record(
+            tick=self._tick,
+            policy=self._policy.name,
+            target_s=self._target_s,
+            measurement=measurement,
+            decision=decision,
+            acted=not decision.holds and held_back is None,
+            held_back=held_back,
+            beliefs=beliefs,
+            predicted_latency_s=predicted_s,
+        )
+
+    def _within_bounds(self, decision: Decision, measurement: Measurement) -> Decision:
+        """Never outside the bounds, whatever a policy says."""
+        cores = decision.cores
+        notes = decision.notes
+        if cores is not None:
+            cores = self._bounds.clamp(cores)
+            if cores != decision.cores:
+                notes += (
+                    f"{decision.cores} cores were wished for; {self._bounds.least} to"
+                    f" {self._bounds.most} are allowed",
+                )
+        operators = {operator.name: operator for operator in measurement.operators}
+        tasks = {}
+        for name, count in decision.tasks.items():
+            operator = operators.get(name)
+            most = self._bounds.most
+            least = 1
+            if operator is not None:
+                least = operator.least_tasks
+                if operator.most_tasks is not None:
+                    most = min(most, operator.most_tasks)
+            wanted = max(min(count, most), least)
+            if operator is None or wanted != operator.tasks:
+                tasks[name] = wanted
+        if cores == measurement.cores_asked:
+            cores = None
+        return dataclasses.replace(decision, cores=cores, tasks=tasks, notes=notes)
+
+    def _balanced(self, decision: Decision, measurement: Measurement) -> Decision:
+        """With the balancer's moves, for the tasks that the decision leaves in force.
+
+        A body applies a decision's tasks first and its moves then, so both take effect with the
+        same batch.
+        """
+        if self._balancer is None:
+            return decision
+        self._balancer.observe(measurement)
+        if decision.moves:
+            return decision
+        balances, notes = self._balancer.moves(
+            measurement, decision.tasks, now=bool(decision.tasks)
+        )
+        reason = decision.reason
+        for name, found in balances.items():
+            reason += (
+                f"; {len(found.moves)} shards of '{name}' move: imbalance {found.before:.2f} to"
+                f" {found.after:.2f}"
+            )
+        moves = {name: found.moves for name, found in balances.items()}
+        return dataclasses.replace(
+            decision, reason=reason, moves=moves, notes=decision.notes + tuple(notes)
+        )
+
+    def _held_back(self, decision: Decision, measurement: Measurement) -> str | None:
+        """Why the change may not be made now; moves of shards alone are free of T_ra."""
+        limits = self._limits
+        grows = decision.cores is not None and decision.cores > measurement.cores_asked
+        shrinks = decision.cores is not None and decision.cores < measurement.cores_asked
+        for period in limits.excluded:
+            emergency = limits.emergencies and grows and measurement.saturated
+            if period.holds(measurement.at_s) and not emergency:
+                return f"no changes between {period} UTC"
+        if decision.cores is None and not decision.tasks:
+            return None
+        since_s = measurement.at_s - self._changed_s
+        # Tasks that follow cores which have just come complete the last change.
+        now = {operator.name: operator.tasks for operator in measurement.operators}
+        widens = all(count > now.get(name, 0) for name, count in decision.tasks.items())
+        come = measurement.cores_granted > self._granted_at_change
+        arrived = decision.cores is None and come and widens
+        if since_s < limits.t_ra_s and not arrived:
+            return f"{since_s:.0f} s since the last change, T_ra is {limits.t_ra_s:g} s"
+        if grows and since_s < limits.scale_out_cooldown_s:
+            return f"cooling down for {limits.scale_out_cooldown_s:g} s before more cores"
+        if shrinks and since_s < limits.scale_in_cooldown_s:
+            return f"cooling down for {limits.scale_in_cooldown_s:g} s before fewer cores"
+        return None

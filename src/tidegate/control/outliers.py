@@ -1,0 +1,63 @@
+"""Tells batches that say nothing about the next one apart: first ones, new tasks, odd ones."""
+
+import math
+from collections import deque
+
+import numpy as np
+
+from tidegate.control.measurement import BatchMeasurement
+
+_MEMORY = 31
+_FEWEST = 5
+_SPREADS = 5.0
+"""A batch is odd when it lies so many robust deviations from the others ..."""
+_LEAST_SPREAD = 0.05
+"""... of which each is at least this much, in the logarithm of measured over expected."""
+_IN_A_ROW = 3
+"""So many odd ones on one side are no accident: the world has changed, and they count."""
+
+
+class Outliers:
+    """Reads the batches of one segment in order.
+
+    The first batch starts Python workers and compiles; so does the first batch with more tasks than
+    any of the last few. Others are compared with what the model expected of them, by median and
+    MAD, so that a batch is not odd for being large.
+    """
+
+    def __init__(self) -> None:
+        self._ratios: deque[float] = deque(maxlen=_MEMORY)
+        self._tasks: int | None = None
+        self._odd_in_a_row = 0
+        self._side = 0.0
+
+    def reason(self, batch: BatchMeasurement, expected_s: float | None) -> str | None:
+        """Why the batch is to be left out of learning, or None."""
+        before, self._tasks = self._tasks, batch.tasks
+        if batch.outlier is not None:
+            return batch.outlier
+        if before is None or batch.batch_id == 0:
+            return "first"
+        if batch.tasks > before:
+            return "new tasks"
+        if expected_s is None or expected_s <= 0.0 or batch.duration_s <= 0.0:
+            return None
+        return self._odd(math.log(batch.duration_s / expected_s))
+
+    def _odd(self, ratio: float) -> str | None:
+        others = np.array(self._ratios)
+        self._ratios.append(ratio)
+        if len(others) < _FEWEST:
+            return None
+        middle = float(np.median(others))
+        spread = max(1.4826 * float(np.median(np.abs(others - middle))), _LEAST_SPREAD)
+        off = (ratio - middle) / spread
+        if abs(off) <= _SPREADS:
+            self._odd_in_a_row = 0
+            return None
+        side = math.copysign(1.0, off)
+        self._odd_in_a_row = self._odd_in_a_row + 1 if side == self._side else 1
+        self._side = side
+        if self._odd_in_a_row >= _IN_A_ROW:
+            return None
+        return f"{math.exp(ratio - middle):.2g} times as long as such batches take"

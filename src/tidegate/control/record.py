@@ -1,0 +1,95 @@
+"""What is kept of a tick: measured, predicted, chosen, expected, and what came of it.
+
+Records are all that the live view, the report and the metrics are made from. They are JSON lines in
+the checkpoint directory; `VERSION` is the form they have.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from tidegate.control.decision import Decision
+from tidegate.control.measurement import (
+    BatchMeasurement,
+    Latency,
+    Measurement,
+    OperatorMeasurement,
+    SegmentMeasurement,
+)
+from tidegate.errors import TidegateError
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One tick of the control loop."""
+
+    tick: int
+    policy: str
+    target_s: float | None
+    measurement: Measurement
+    decision: Decision
+    acted: bool
+    """False in a dry run, when a cooldown held the decision back, or when it holds."""
+    held_back: str | None = None
+    """Why a decision that wanted a change was not acted on."""
+    beliefs: Mapping[str, float] = field(default_factory=dict)
+    """What the models believed: for example `main.a0_s`, `main.w_s`, `forecast_rate`, `margin`."""
+    predicted_latency_s: float | None = None
+    """What was expected of this tick when the allocation in force was chosen."""
+
+    def to_json(self) -> str:
+        """One line."""
+        document = {"version": VERSION, **asdict(self)}
+        return json.dumps(document, separators=(",", ":"), allow_nan=False, default=_plain)
+
+    @classmethod
+    def from_json(cls, line: str) -> "Record":
+        """The reverse of `to_json`; a line of another version is refused by name."""
+        document: dict[str, Any] = json.loads(line)
+        version = document.pop("version", None)
+        if version != VERSION:
+            raise TidegateError(f"a record of version {version}; this Tidegate reads {VERSION}")
+        document["measurement"] = _measurement(document["measurement"])
+        document["decision"] = _decision(document["decision"])
+        return cls(**document)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if hasattr(value, "item"):
+        return value.item()
+    raise TypeError(f"a record cannot hold {type(value).__name__}")
+
+
+def _measurement(document: dict[str, Any]) -> Measurement:
+    latency = document["latency"]
+    return Measurement(
+        **{
+            **document,
+            "latency": None if latency is None else Latency(**latency),
+            "operators": tuple(_operator(entry) for entry in document["operators"]),
+            "segments": tuple(_segment(entry) for entry in document["segments"]),
+        }
+    )
+
+
+def _operator(entry: dict[str, Any]) -> OperatorMeasurement:
+    tuples = {"route": tuple(entry["route"]), "shard_rows": tuple(entry["shard_rows"])}
+    return OperatorMeasurement(**{**entry, **tuples})
+
+
+def _segment(entry: dict[str, Any]) -> SegmentMeasurement:
+    batches = tuple(BatchMeasurement(**batch) for batch in entry["batches"])
+    return SegmentMeasurement(**{**entry, "batches": batches})
+
+
+def _decision(document: dict[str, Any]) -> Decision:
+    moves = {
+        operator: {int(shard): task for shard, task in entry.items()}
+        for operator, entry in document["moves"].items()
+    }
+    return Decision(**{**document, "moves": moves, "notes": tuple(document["notes"])})

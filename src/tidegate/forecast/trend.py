@@ -1,0 +1,42 @@
+"""Level and slope that follow the load, the slope damped: a ramp goes on, not for ever (Holt)."""
+
+import numpy as np
+
+from tidegate.errors import AskedWrongly
+from tidegate.forecast import Forecast
+
+
+class DampedTrend:
+    """Level and slope by exponential smoothing; the variance grows with the steps ahead."""
+
+    def __init__(
+        self, level: float = 0.6, slope: float = 0.3, damping: float = 0.85, fading: float = 0.95
+    ) -> None:
+        self._level_share, self._slope_share, self._damping = level, slope, damping
+        self._fading = fading
+        self._level: float | None = None
+        self._slope = 0.0
+        self._squares = 0.0
+        self._weight = 0.0
+
+    def observe(self, value: float, at_s: float) -> None:
+        """Follow the value, and remember by how much it was missed."""
+        if self._level is None:
+            self._level = value
+            return
+        said = self._level + self._damping * self._slope
+        error = value - said
+        self._squares = self._fading * self._squares + error * error
+        self._weight = self._fading * self._weight + 1.0
+        level = said + self._level_share * error
+        self._slope = self._damping * self._slope + self._slope_share * self._level_share * error
+        self._level = level
+
+    def forecast(self, steps: int) -> Forecast:
+        """The level plus the damped slopes; a load is never negative."""
+        if self._level is None:
+            raise AskedWrongly("A forecast was asked for before any value was observed.")
+        ahead = np.cumsum(self._damping ** np.arange(1.0, steps + 1.0))
+        mean = np.maximum(self._level + self._slope * ahead, 0.0)
+        variance = self._squares / self._weight if self._weight else self._level**2
+        return Forecast(mean, variance * np.arange(1.0, steps + 1.0))

@@ -1,0 +1,320 @@
+"""The meter of a running pipeline: batches and task reports folded into one `Measurement` a tick.
+
+Nothing here runs in tasks: they report anyway (rows, busy time, shards, stamps of every N_m-th
+row), and this is pulled every T_m (DRS IV-A). A batch counts when Spark has told its duration.
+"""
+
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tidegate.control.measurement import (
+    BatchMeasurement,
+    Measurement,
+    OperatorMeasurement,
+    SegmentMeasurement,
+)
+from tidegate.control.sojourn import SLOT_US, BatchStamps, SojournWindow, Stamps, merged
+from tidegate.pipelines.graph import Keyed, Map, Segment
+from tidegate.spark.meter import Meter
+from tidegate.spark.negotiate import Negotiator
+from tidegate.spark.progress import BatchProgress
+from tidegate.spark.report import TaskReport
+from tidegate.spark.run import Run
+from tidegate.spark.segment import BatchResult
+
+STALE_S = 10.0
+"""Without a finished batch for so long (and five times the usual batch) there is nothing new."""
+_RATE_WINDOW_S = 2.0
+_REMEMBERED = 64
+
+
+@dataclass(slots=True)
+class _SegmentView:
+    """What is known of one segment's batches."""
+
+    segment: Segment
+    meter: Meter
+    waiting: dict[int, BatchProgress] = field(default_factory=dict)
+    seen: set[int] = field(default_factory=set)
+    last_tasks: Mapping[str, int] = field(default_factory=dict)
+    durations_s: deque[float] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
+    rows: deque[tuple[float, int, float]] = field(default_factory=lambda: deque(maxlen=256))
+    """(end, rows, duration) of the last batches."""
+
+
+class PipelineMeter:
+    """Looks at a run once a tick."""
+
+    def __init__(self, run: Run, negotiator: Negotiator, *, window_s: float = 5.0) -> None:
+        self._run = run
+        self._negotiator = negotiator
+        self._window = SojournWindow(window_s)
+        self._views = {
+            name: _SegmentView(part.segment, Meter(run.queries[name]))
+            for name, part in run.segments.items()
+        }
+        self._last_s = time.time()
+        self._ended_s = self._last_s
+        self._newest_us = 0
+        """The newest arrival among finished rows."""
+        self._arrivals: deque[Stamps] = deque(maxlen=_REMEMBERED)
+        self.spent_s = 0.0
+        """Time that measuring took on the driver, in all."""
+
+    def measure(self, now_s: float) -> Measurement:
+        """The tick that ends now."""
+        clock = time.perf_counter()
+        interval_s = max(now_s - self._last_s, 1e-3)
+        self._last_s = now_s
+        finished = {name: self._finished(view) for name, view in self._views.items()}
+        for batches in finished.values():
+            for result, progress in batches:
+                self._stamp(result, progress)
+        arrival_rate = self._arrival_rate(now_s)
+        segments = tuple(
+            self._segment(view, finished[name], arrival_rate, now_s)
+            for name, view in self._views.items()
+        )
+        operators = tuple(
+            operator
+            for name, view in self._views.items()
+            for operator in self._operators(view, [r for r, _ in finished[name]], interval_s)
+        )
+        rows = sum(
+            batch.rows
+            for segment in segments
+            if segment.name == "main"
+            for batch in segment.batches
+        )
+        busy_s = sum(
+            report.busy_s
+            for batches in finished.values()
+            for result, _ in batches
+            for report in result.reports
+        )
+        spent = [b.duration_s for s in segments for b in s.batches]
+        backlog = segments[0].backlog_rows if segments else 0.0
+        measurement = Measurement(
+            at_s=now_s,
+            interval_s=interval_s,
+            arrival_rate=arrival_rate,
+            processed_rate=rows / sum(spent) if spent else 0.0,
+            backlog_rows=backlog,
+            cores_asked=self._negotiator.asked,
+            cores_granted=self._negotiator.granted(),
+            saturated=self._saturated(segments),
+            cores_busy=busy_s / sum(spent) if spent else None,
+            latency=self._window.latency(round(now_s * 1e6)),
+            operators=operators,
+            segments=segments,
+            stale=self._stale(now_s),
+            grant_s=self._negotiator.grant_s,
+        )
+        self.spent_s += time.perf_counter() - clock
+        return measurement
+
+    def _finished(self, view: _SegmentView) -> list[tuple[BatchResult, BatchProgress]]:
+        """Batches that both we and Spark are done with, each once, oldest first."""
+        for metered in view.meter.read():
+            view.waiting[metered.progress.batch_id] = metered.progress
+        done = []
+        for result in self._run.results(view.segment.name):
+            batch_id = result.plan.batch_id
+            progress = view.waiting.pop(batch_id, None)
+            if progress is not None and batch_id not in view.seen:
+                view.seen.add(batch_id)
+                done.append((result, progress))
+                self._ended_s = max(self._ended_s, progress.end_us / 1e6)
+        for old in [b for b in view.seen if done and b < done[-1][0].plan.batch_id - _REMEMBERED]:
+            view.seen.discard(old)
+        return done
+
+    def _stamp(self, result: BatchResult, progress: BatchProgress) -> None:
+        parts = [report.stamps for report in result.reports if report.stamps is not None]
+        if not parts:
+            return
+        stamps = merged(parts)
+        if stamps.rows == 0:
+            return
+        self._window.add(BatchStamps(stamps, progress.end_us))
+        self._newest_us = max(self._newest_us, int(stamps.slots[-1]) * SLOT_US)
+        every = max(report.sampled for report in result.reports)
+        self._arrivals.append(Stamps(stamps.slots, stamps.counts * every, stamps.beyond_us * every))
+
+    def _arrival_rate(self, now_s: float) -> float:
+        """Rows per second of the newest seconds that finished batches tell of.
+
+        By the rows' own stamps, so that a late batch does not look like a late surge; without
+        stamps by the rows of the last batches over their time.
+        """
+        if self._arrivals:
+            newest = self._newest_us // SLOT_US
+            width = round(_RATE_WINDOW_S * 1e6 / SLOT_US)
+            counted = sum(
+                int(stamps.counts[stamps.slots > newest - width].sum()) for stamps in self._arrivals
+            )
+            return counted / _RATE_WINDOW_S
+        view = next(iter(self._views.values()))
+        recent = [entry for entry in view.rows if entry[0] > now_s - 10.0]
+        spent = sum(duration for _, _, duration in recent)
+        return sum(rows for _, rows, _ in recent) / spent if spent > 0 else 0.0
+
+    def _segment(
+        self,
+        view: _SegmentView,
+        finished: list[tuple[BatchResult, BatchProgress]],
+        arrival_rate: float,
+        now_s: float,
+    ) -> SegmentMeasurement:
+        batches = []
+        for result, progress in finished:
+            batches.append(self._batch(view, result, progress))
+            view.durations_s.append(progress.duration_s)
+            view.rows.append((progress.end_us / 1e6, progress.rows, progress.duration_s))
+        main = view.segment.name == "main"
+        rate = arrival_rate if main else self._offered(view, now_s)
+        waiting_s = max(0.0, now_s - self._newest_us / 1e6) if self._newest_us and main else 0.0
+        plan = self._run.allocation()
+        return SegmentMeasurement(
+            name=view.segment.name,
+            arrival_rate=rate,
+            backlog_rows=rate * waiting_s,
+            tasks=max(
+                (plan[node.name].tasks for node in view.segment.nodes if node.name in plan),
+                default=1,
+            ),
+            batches=tuple(batches),
+        )
+
+    def _offered(self, view: _SegmentView, now_s: float) -> float:
+        recent = [entry for entry in view.rows if entry[0] > now_s - 10.0]
+        if len(recent) < 2:
+            return 0.0
+        span = recent[-1][0] - recent[0][0]
+        return sum(rows for _, rows, _ in recent[1:]) / span if span > 0 else 0.0
+
+    def _batch(
+        self, view: _SegmentView, result: BatchResult, progress: BatchProgress
+    ) -> BatchMeasurement:
+        tasks = {name: entry.tasks for name, entry in result.plan.operators.items()}
+        outlier = None
+        if not view.last_tasks:
+            outlier = "first"
+        elif any(count > view.last_tasks.get(name, 0) for name, count in tasks.items()):
+            outlier = "new tasks"
+        view.last_tasks = tasks
+        return BatchMeasurement(
+            batch_id=progress.batch_id,
+            rows=progress.rows,
+            tasks=max(tasks.values(), default=1),
+            imbalance=_batch_imbalance(result.reports),
+            duration_s=progress.duration_s,
+            ended_s=progress.end_us / 1e6,
+            outlier=outlier,
+        )
+
+    def _operators(
+        self, view: _SegmentView, results: list[BatchResult], interval_s: float
+    ) -> list[OperatorMeasurement]:
+        found = []
+        plan = self._run.allocation()
+        for node in view.segment.nodes:
+            if not isinstance(node, Map | Keyed):
+                continue
+            reports = [report for result in results for report in result.of(node.name)]
+            rows = sum(report.rows_in for report in reports)
+            busy_s = sum(report.busy_s for report in reports)
+            entry = plan.get(node.name)
+            bounds = node.tasks
+            per_row = [r.busy_s / r.rows_in for r in reports if r.rows_in]
+            found.append(
+                OperatorMeasurement(
+                    name=node.name,
+                    segment=view.segment.name,
+                    arrival_rate=rows / interval_s,
+                    service_rate=rows / busy_s if busy_s > 0 else 0.0,
+                    service_scv=_scv(per_row),
+                    tasks=entry.tasks if entry is not None else _tasks_seen(reports),
+                    imbalance=_imbalance(results, node.name),
+                    state_bytes=_state_bytes(results, node.name),
+                    rows=rows,
+                    busy_s=busy_s,
+                    least_tasks=1 if bounds is None else bounds.least,
+                    most_tasks=None if bounds is None else bounds.most,
+                    route=entry.route if entry is not None else (),
+                    shard_rows=_shard_rows(node, reports),
+                )
+            )
+        return found
+
+    def _saturated(self, segments: tuple[SegmentMeasurement, ...]) -> bool:
+        """Rows waited all the time: more than two batches' worth had arrived and were not done."""
+        for segment in segments:
+            view = self._views[segment.name]
+            usual_s = float(np.median(view.durations_s)) if view.durations_s else 0.0
+            last_s = segment.batches[-1].duration_s if segment.batches else usual_s
+            if segment.backlog_rows > 2.5 * segment.arrival_rate * max(usual_s, last_s, 0.2):
+                return True
+        return False
+
+    def _stale(self, now_s: float) -> str | None:
+        longest = max(
+            (max(view.durations_s) for view in self._views.values() if view.durations_s),
+            default=0.0,
+        )
+        quiet_s = now_s - self._ended_s
+        if quiet_s > max(STALE_S, 5.0 * longest):
+            return f"no batch ended for {quiet_s:.0f} s"
+        return None
+
+
+def _batch_imbalance(reports: tuple[TaskReport, ...]) -> float:
+    """Time of the slowest tasks over the mean, stage by stage, weighted by the stages' work."""
+    by_stage: dict[str, list[float]] = {}
+    for report in reports:
+        by_stage.setdefault(report.operator, []).append(report.busy_s)
+    mean_s = sum(float(np.mean(busy)) for busy in by_stage.values())
+    slowest_s = sum(max(busy) for busy in by_stage.values())
+    return slowest_s / mean_s if mean_s > 0 else 1.0
+
+
+def _imbalance(results: list[BatchResult], operator: str) -> float:
+    """delta: rows of the fullest task over the mean, over the tick."""
+    rows: dict[int, int] = {}
+    tasks = 1
+    for result in results:
+        tasks = max(tasks, len(result.of(operator)))
+        for report in result.of(operator):
+            rows[report.task] = rows.get(report.task, 0) + report.rows_in
+    total = sum(rows.values())
+    return max(rows.values()) * tasks / total if total else 1.0
+
+
+def _state_bytes(results: list[BatchResult], operator: str) -> int:
+    return sum(report.state_bytes for report in results[-1].of(operator)) if results else 0
+
+
+def _shard_rows(node: Map | Keyed, reports: list[TaskReport]) -> tuple[int, ...]:
+    if not isinstance(node, Keyed):
+        return ()
+    total = np.zeros(node.shards, dtype=np.int64)
+    for report in reports:
+        if report.shard_rows is not None:
+            total[report.shard_rows[0]] += report.shard_rows[1]
+    return tuple(total.tolist())
+
+
+def _tasks_seen(reports: list[TaskReport]) -> int:
+    return max(1, len({report.task for report in reports}))
+
+
+def _scv(values: list[float]) -> float:
+    """Squared coefficient of variation; 1 where there is too little to tell."""
+    if len(values) < 3:
+        return 1.0
+    mean = float(np.mean(values))
+    return float(np.var(values)) / mean**2 if mean > 0 else 1.0

@@ -1,0 +1,144 @@
+"""Start a pipeline: check all there is to check, then one query per segment, then the loop."""
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tidegate.pipelines.graph import Graph, Node, Source
+from tidegate.pipelines.schema import struct_of
+from tidegate.pipelines.stream import set_starter
+from tidegate.spark.allocation import Allocation
+from tidegate.spark.anchors import Anchors
+from tidegate.spark.channel import FORMAT, ChannelSource
+from tidegate.spark.checkpoint import Checkpoint
+from tidegate.spark.frames import Compiler, tagged
+from tidegate.spark.loop import ControlLoop, ControlOptions, control_options
+from tidegate.spark.report import Reports
+from tidegate.spark.run import Run
+from tidegate.spark.segment import SegmentRun
+from tidegate.spark.state.files import Durable
+
+CACHE_VARIABLE = "TIDEGATE_CACHE"
+
+
+def start(
+    graph: Graph,
+    *,
+    checkpoint: str,
+    trigger: str | None = None,
+    tasks: int | None = None,
+    cache: str | None = None,
+    sample_every: int = 1,
+    target: str | None = None,
+    cores: int | tuple[int, int] | None = None,
+    policy: str = "tidegate",
+    percentile: int | None = None,
+    tick: str = "1 second",
+    catch_up: str = "5 seconds",
+    scale_in_after: str = "10 seconds",
+    between_changes: str | None = None,
+    excluded: Sequence[str] = (),
+    dry_run: bool = False,
+) -> Run:
+    """Check the pipeline and its checkpoint, start one query per segment, and keep the target.
+
+    With `target` ("2 seconds"; on the mean, or on `percentile` 50, 95 or 99) a control loop runs
+    beside the queries, with at least and at most `cores`. docs/decisions.md explains the rest.
+    """
+    graph.check()
+    session = _session(graph)
+    options = None
+    if target is not None:
+        options = control_options(
+            session,
+            target=target,
+            cores=cores,
+            policy=policy,
+            percentile=percentile,
+            tick=tick,
+            catch_up=catch_up,
+            scale_in_after=scale_in_after,
+            between_changes=between_changes,
+            excluded=excluded,
+            dry_run=dry_run,
+        )
+    run = _queries(graph, session, checkpoint, trigger, tasks, cache, sample_every, options)
+    if options is not None:
+        run.loop = ControlLoop(run, session, options, checkpoint)
+        run.loop.start()
+    return run
+
+
+def _queries(
+    graph: Graph,
+    session: SparkSession,
+    checkpoint: str,
+    trigger: str | None,
+    tasks: int | None,
+    cache: str | None,
+    sample_every: int,
+    options: ControlOptions | None,
+) -> Run:
+    place = Checkpoint(Durable(checkpoint))
+    place.open(graph)
+    session.dataSource.register(ChannelSource)
+    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(1 << 17))
+    least = session.sparkContext.defaultParallelism if options is None else options.bounds.least
+    folder = cache or os.environ.get(CACHE_VARIABLE) or _node_cache(checkpoint)
+    segments: dict[str, SegmentRun] = {}
+    for segment in graph.segments():
+        reports = Reports(session.sparkContext)
+        part = SegmentRun(
+            graph,
+            segment,
+            place,
+            Allocation(segment.nodes, tasks or least),
+            Compiler(segment, place.state, folder, reports.accumulator, sample_every),
+            reports,
+            Anchors(session),
+        )
+        part.prepare()
+        segments[segment.name] = part
+    run = Run(graph, segments)
+    # Writers of channels make their directories in prepare, so any order of starting works.
+    for name, part in segments.items():
+        frames = {node.name: _stream(session, node, place) for node in part.segment.reads}
+        writer = (
+            tagged(frames)
+            .writeStream.queryName(f"{graph.name}.{name}")
+            .option("checkpointLocation", place.segment(name).below("spark").path(""))
+            .foreachBatch(part)
+        )
+        if trigger is not None:
+            writer = writer.trigger(processingTime=trigger)
+        run._begin(name, writer.start())
+    return run
+
+
+def _stream(session: SparkSession, node: Node, place: Checkpoint) -> DataFrame:
+    if isinstance(node, Source):
+        return node.frame  # type: ignore[no-any-return]
+    return (
+        session.readStream.format(FORMAT)
+        .option("columns", struct_of(node.schema).json())
+        .load(place.channel(node.name).url)
+    )
+
+
+def _session(graph: Graph) -> SparkSession:
+    source = next(node for node in graph.nodes.values() if isinstance(node, Source))
+    session: SparkSession = source.frame.sparkSession
+    return session
+
+
+def _node_cache(checkpoint: str) -> str:
+    """A directory of the node, one per checkpoint, shared by all its executors."""
+    mark = hashlib.sha256(str(Durable(checkpoint).path("")).encode()).hexdigest()[:16]
+    return str(Path(tempfile.gettempdir()) / f"tidegate-{os.getuid()}" / mark)
+
+
+set_starter(start)

@@ -1,0 +1,79 @@
+"""What a record changed, in numbers and in words: the same for every way of showing it."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tidegate.control.record import Record
+
+Kind = Literal["cores", "tasks", "moves", "shedding"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing that a decision wanted otherwise."""
+
+    kind: Kind
+    before: float | None
+    """None where the measurement does not tell."""
+    after: float
+    """Cores, tasks, shards moved, or the fraction of rows kept."""
+    operator: str | None = None
+
+    @property
+    def step(self) -> float:
+        """How much more (or, negative, less) there is of it; 0 where that means nothing."""
+        return 0.0 if self.before is None else self.after - self.before
+
+    @property
+    def words(self) -> str:
+        """For a person."""
+        if self.kind == "shedding":
+            return f"keep {self.after:.0%} of the rows"
+        if self.kind == "moves":
+            return f"move {self.after:.0f} {_shards(self.after)} of {self.operator}"
+        what = "cores" if self.kind == "cores" else f"tasks of {self.operator}"
+        if self.before is None:
+            return f"{what} to {self.after:.0f}"
+        return f"{what} {self.before:.0f} to {self.after:.0f}"
+
+
+def changes_of(record: Record) -> tuple[Change, ...]:
+    """What the decision of a record asks for that is not so already."""
+    measurement, decision = record.measurement, record.decision
+    tasks = {operator.name: operator.tasks for operator in measurement.operators}
+    found = []
+    if decision.cores is not None:
+        found.append(Change("cores", measurement.cores_asked, decision.cores))
+    for name, after in decision.tasks.items():
+        found.append(Change("tasks", tasks.get(name), after, name))
+    for name, moves in decision.moves.items():
+        if moves:
+            found.append(Change("moves", None, len(moves), name))
+    if decision.keep is not None:
+        found.append(Change("shedding", None, decision.keep))
+    return tuple(change for change in found if change.before != change.after)
+
+
+def words_of(record: Record) -> str:
+    """All that it changes, in one phrase."""
+    return ", ".join(change.words for change in changes_of(record)) or "nothing to change"
+
+
+def outcome_of(record: Record) -> str:
+    """What became of the decision."""
+    if record.acted:
+        return "done"
+    if record.held_back is not None:
+        return f"held back: {record.held_back}"
+    return "not acted on"
+
+
+def again(before: Record | None, record: Record) -> bool:
+    """Whether this is the same wish as before, still not granted: a cooldown would say it often."""
+    if before is None or before.acted or record.acted:
+        return False
+    return changes_of(record) == changes_of(before)
+
+
+def _shards(number: float) -> str:
+    return "shard" if number == 1 else "shards"

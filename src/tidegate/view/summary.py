@@ -1,0 +1,266 @@
+"""What a run came to, from its records: latency kept, cores spent, changes made."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal
+
+from rich.table import Table
+
+from tidegate.control.measurement import Measurement
+from tidegate.control.record import Record
+from tidegate.errors import AskedWrongly
+from tidegate.view.changes import changes_of
+from tidegate.view.pooled import pooled_quantile
+
+Statistic = Literal["mean", "p50", "p95", "p99"]
+"""Of a tick's latency: which of its numbers the target is meant for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """Latency is judged after the warm-up; cores, changes and rows are those of the whole run."""
+
+    seconds: float
+    warm_up_s: float
+    target_s: float | None
+    """The last one that was in force."""
+    statistic: Statistic
+    judged_seconds: float
+    """Seconds after the warm-up that had rows to judge and a target to judge them by."""
+    within_target: float | None
+    """Share of the judged seconds; None when there are none."""
+    mean_s: float | None
+    """Over all rows."""
+    p95_s: float | None
+    """Over all rows, pooled from the ticks' percentiles."""
+    core_seconds: float
+    """Cores that were granted, whether or not they were busy."""
+    busy_core_seconds: float | None
+    static_cores: int
+    """What a static allocation would have needed all the time."""
+    static_core_seconds: float
+    changes: int
+    """Decisions acted on that changed cores or tasks."""
+    reversals: int
+    """Changes that went the other way than the change before."""
+    moves: int
+    """Shards moved, each time one moved."""
+    held_back: int
+    """Decisions that wanted a change and were not acted on."""
+    arrived_rows: int
+    rows: int
+    """Rows completed."""
+    largest_backlog_rows: int
+
+    @property
+    def cost(self) -> float:
+        """Core-seconds as a fraction of the static allocation's."""
+        return self.core_seconds / self.static_core_seconds if self.static_core_seconds else 0.0
+
+    @property
+    def reversals_a_minute(self) -> float:
+        """How often the run changed its mind."""
+        return self.reversals / self.seconds * 60 if self.seconds else 0.0
+
+    def document(self) -> dict[str, Any]:
+        """For JSON: latencies in milliseconds, shares as fractions."""
+        return {
+            "seconds": round(self.seconds, 3),
+            "warm_up_seconds": self.warm_up_s,
+            "statistic": self.statistic,
+            "target_ms": _milliseconds(self.target_s),
+            "judged_seconds": round(self.judged_seconds, 3),
+            "within_target": _rounded(self.within_target, 4),
+            "mean_ms": _milliseconds(self.mean_s),
+            "p95_ms": _milliseconds(self.p95_s),
+            "core_seconds": round(self.core_seconds, 1),
+            "busy_core_seconds": _rounded(self.busy_core_seconds, 1),
+            "static_cores": self.static_cores,
+            "static_core_seconds": round(self.static_core_seconds, 1),
+            "cost_vs_static": round(self.cost, 4),
+            "changes": self.changes,
+            "reversals": self.reversals,
+            "moves": self.moves,
+            "held_back": self.held_back,
+            "arrived": self.arrived_rows,
+            "rows": self.rows,
+            "max_backlog": self.largest_backlog_rows,
+        }
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Label and value, in the order a person wants them."""
+        target = "no target" if self.target_s is None else f"target {self.target_s:.3g} s"
+        after = f" after the first {self.warm_up_s:g} s" if self.warm_up_s else ""
+        return [
+            (f"seconds within target{after}", _share(self.within_target)),
+            (f"latency, mean ({target})", _seconds(self.mean_s)),
+            ("latency, p95", _seconds(self.p95_s)),
+            ("core-seconds used", f"{self.core_seconds:,.0f}"),
+            (
+                f"core-seconds of {self.static_cores} static cores",
+                f"{self.static_core_seconds:,.0f}",
+            ),
+            ("used of static", _share(self.cost)),
+            ("core-seconds busy", _count(self.busy_core_seconds)),
+            ("changes of cores or tasks", f"{self.changes:,d}"),
+            ("reversals", f"{self.reversals:,d}"),
+            ("shards moved", f"{self.moves:,d}"),
+            ("decisions held back", f"{self.held_back:,d}"),
+            ("rows arrived", f"{self.arrived_rows:,d}"),
+            ("rows completed", f"{self.rows:,d}"),
+            ("largest backlog, rows", f"{self.largest_backlog_rows:,d}"),
+        ]
+
+    def table(self, title: str) -> Table:
+        """For the terminal."""
+        table = Table(title=title, title_justify="left", show_header=False)
+        table.add_column("what")
+        table.add_column("value", justify="right", no_wrap=True)
+        for label, value in self.lines():
+            table.add_row(label, value)
+        return table
+
+
+def summarise(
+    records: Sequence[Record],
+    *,
+    warm_up_s: float = 0.0,
+    static_cores: int | None = None,
+    statistic: Statistic = "mean",
+) -> Summary:
+    """What these records, oldest first, come to.
+
+    `static_cores` is what the run is held against; without it, the most that it ever asked for.
+    """
+    if not records:
+        raise AskedWrongly("There is no record to summarise: give those of at least one tick.")
+    ticks = [record.measurement for record in records]
+    seconds = sum(tick.interval_s for tick in ticks)
+    warm_s = _start_s(records) + warm_up_s
+    judged = list(_judged(records, warm_s, statistic))
+    judged_seconds = sum(interval_s for interval_s, _ in judged)
+    counted = [
+        (tick.latency, tick.processed_rate * tick.interval_s)
+        for tick in ticks
+        if tick.latency is not None and _counts(tick, warm_s)
+    ]
+    latencies = [latency for latency, _ in counted]
+    weights = [rows for _, rows in counted]
+    wanted = [changes_of(record) for record in records]
+    if static_cores is None:
+        asked = [tick.cores_asked for tick in ticks]
+        chosen = [record.decision.cores or 0 for record in records if record.acted]
+        static_cores = max(asked + chosen)
+    busy = [tick.cores_busy * tick.interval_s for tick in ticks if tick.cores_busy is not None]
+    steps = [
+        _direction(record)
+        for record, changes in zip(records, wanted, strict=True)
+        if record.acted and any(change.kind in ("cores", "tasks") for change in changes)
+    ]
+    return Summary(
+        seconds=seconds,
+        warm_up_s=warm_up_s,
+        target_s=records[-1].target_s,
+        statistic=statistic,
+        judged_seconds=judged_seconds,
+        within_target=(
+            sum(interval_s for interval_s, good in judged if good) / judged_seconds
+            if judged_seconds
+            else None
+        ),
+        mean_s=_weighted_mean([latency.mean_s for latency in latencies], weights),
+        p95_s=pooled_quantile(latencies, weights, 0.95) if latencies else None,
+        core_seconds=sum(tick.cores_granted * tick.interval_s for tick in ticks),
+        busy_core_seconds=sum(busy) if busy else None,
+        static_cores=static_cores,
+        static_core_seconds=static_cores * seconds,
+        changes=len(steps),
+        reversals=_reversals(steps),
+        moves=sum(
+            int(change.after)
+            for record, changes in zip(records, wanted, strict=True)
+            for change in changes
+            if record.acted and change.kind == "moves"
+        ),
+        held_back=sum(
+            1
+            for record, changes in zip(records, wanted, strict=True)
+            if changes and not record.acted
+        ),
+        arrived_rows=round(sum(tick.arrival_rate * tick.interval_s for tick in ticks)),
+        rows=round(sum(tick.processed_rate * tick.interval_s for tick in ticks)),
+        largest_backlog_rows=round(max(tick.backlog_rows for tick in ticks)),
+    )
+
+
+def _judged(
+    records: Sequence[Record], warm_s: float, statistic: Statistic
+) -> Iterator[tuple[float, bool]]:
+    """Length of each tick that can be judged, and whether it was within its target.
+
+    A tick in which no row was completed while rows waited counts with the last latency seen or the
+    time since then, whichever is worse: a stall must not pass for silence. With no row waiting
+    there is nothing to judge.
+    """
+    last_s, last_at_s = 0.0, _start_s(records)
+    for record in records:
+        tick = record.measurement
+        if tick.latency is not None:
+            last_s, last_at_s = float(getattr(tick.latency, f"{statistic}_s")), tick.at_s
+        elif tick.backlog_rows <= 0:
+            last_s, last_at_s = 0.0, tick.at_s
+            continue
+        latency_s = max(last_s, tick.at_s - last_at_s)
+        if record.target_s is not None and _counts(tick, warm_s):
+            yield tick.interval_s, latency_s <= record.target_s
+
+
+def _start_s(records: Sequence[Record]) -> float:
+    first = records[0].measurement
+    return first.at_s - first.interval_s
+
+
+def _counts(tick: Measurement, warm_s: float) -> bool:
+    """Whether most of the tick came after the warm-up."""
+    return tick.at_s - tick.interval_s / 2 > warm_s
+
+
+def _direction(record: Record) -> float:
+    """Above 0: more; below 0: less; 0: neither. Tasks follow the cores, so cores speak first."""
+    changes = changes_of(record)
+    cores = sum(change.step for change in changes if change.kind == "cores")
+    return cores or sum(change.step for change in changes if change.kind == "tasks")
+
+
+def _reversals(steps: Sequence[float]) -> int:
+    moving = [step for step in steps if step]
+    return sum(1 for one, other in pairwise(moving) if (one > 0) != (other > 0))
+
+
+def _weighted_mean(values: Sequence[float], weights: Sequence[float]) -> float | None:
+    if not values:
+        return None
+    if sum(weights) <= 0:
+        return sum(values) / len(values)
+    return sum(v * w for v, w in zip(values, weights, strict=True)) / sum(weights)
+
+
+def _milliseconds(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds * 1000, 1)
+
+
+def _rounded(value: float | None, digits: int) -> float | None:
+    return None if value is None else round(value, digits)
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f} s"
+
+
+def _count(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}"

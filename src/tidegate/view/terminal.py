@@ -1,0 +1,246 @@
+"""A run as it happens: a picture that is redrawn on a terminal, plain lines anywhere else."""
+
+from collections import deque
+from types import TracebackType
+from typing import Self
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from tidegate.control.measurement import Latency
+from tidegate.control.record import Record
+from tidegate.view.changes import again, changes_of, outcome_of, words_of
+from tidegate.view.sparkline import sparkline
+from tidegate.view.summary import Statistic
+
+HISTORY = 48
+"""Ticks in a sparkline."""
+DECISIONS = 5
+"""How many of the last decisions are shown."""
+NOTES = 3
+"""How many of the last notes are shown."""
+OPERATORS = 12
+"""How many operators are shown, those with the most tasks first."""
+
+
+class LiveView:
+    """Shows one record after the other; use it as a context manager.
+
+    On a terminal the same place is redrawn. Into a file, a pipe or a terminal that cannot move its
+    cursor goes one plain line per tick.
+    """
+
+    def __init__(
+        self,
+        console: Console,
+        target_s: float | None,
+        title: str,
+        *,
+        statistic: Statistic = "mean",
+    ) -> None:
+        self._console = console
+        self._target_s = target_s
+        self._title = title
+        self._statistic = statistic
+        self._start_s: float | None = None
+        self._loads: deque[float] = deque(maxlen=HISTORY)
+        self._latencies: deque[float] = deque(maxlen=HISTORY)
+        self._latency: Text | None = None
+        self._decided: deque[tuple[float, Record]] = deque(maxlen=DECISIONS)
+        self._wish: Record | None = None
+        self._notes: dict[str, float] = {}
+        self._live: Live | None = None
+        if console.is_terminal and not console.is_dumb_terminal:
+            # Redrawn when there is something new, not by a clock.
+            self._live = Live(console=console, auto_refresh=False)
+
+    def __enter__(self) -> Self:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def show(self, record: Record) -> None:
+        """One tick."""
+        tick = record.measurement
+        if self._start_s is None:
+            self._start_s = tick.at_s - tick.interval_s
+        elapsed_s = tick.at_s - self._start_s
+        if self._live is None:
+            line = self._line(elapsed_s, record)
+            self._console.print(Text(line), soft_wrap=True, highlight=False)
+        self._remember(elapsed_s, record)
+        if self._live is not None:
+            self._live.update(self._picture(elapsed_s, record), refresh=True)
+
+    def _remember(self, elapsed_s: float, record: Record) -> None:
+        tick = record.measurement
+        self._loads.append(tick.arrival_rate)
+        if tick.latency is not None:
+            self._latencies.append(self._judged_s(tick.latency))
+        if changes_of(record):
+            if again(self._wish, record):
+                self._decided.pop()
+            self._decided.append((elapsed_s, record))
+            self._wish = record
+        for note in record.decision.notes:
+            # Taken out first, so that the last one said is the last one kept.
+            self._notes.pop(note, None)
+            self._notes[note] = elapsed_s
+        while len(self._notes) > NOTES:
+            del self._notes[next(iter(self._notes))]
+
+    def _judged_s(self, latency: Latency) -> float:
+        return float(getattr(latency, f"{self._statistic}_s"))
+
+    def _target(self, record: Record) -> float | None:
+        return self._target_s if record.target_s is None else record.target_s
+
+    def _line(self, elapsed_s: float, record: Record) -> str:
+        """A tick in one line; a reason only when something is to change, a note when it is new."""
+        tick = record.measurement
+        target_s = self._target(record)
+        parts = [f"{elapsed_s:5.0f} s", f"{tick.arrival_rate:,.0f} rows/s"]
+        if tick.latency is None:
+            parts.append("latency -")
+        else:
+            parts.append(f"latency {_latency(tick.latency)}")
+            if target_s is not None:
+                late = self._judged_s(tick.latency) > target_s
+                parts.append(f"{'LATE, ' if late else ''}target {target_s:.2f} s")
+        cores = f"cores {tick.cores_granted}"
+        if tick.cores_asked != tick.cores_granted:
+            cores += f" of {tick.cores_asked} asked"
+        if tick.cores_busy is not None:
+            cores += f" ({tick.cores_busy:.1f} busy)"
+        parts.append(cores)
+        if tick.operators:
+            parts.append("tasks " + " ".join(f"{one.name}={one.tasks}" for one in tick.operators))
+            parts.append(f"imbalance {max(one.imbalance for one in tick.operators):.2f}")
+        parts.append(f"backlog {tick.backlog_rows:,.0f}")
+        if tick.stale is not None:
+            parts.append(f"stale: {tick.stale}")
+        if changes_of(record) and not again(self._wish, record):
+            parts.append(f"{words_of(record)} ({outcome_of(record)}): {record.decision.reason}")
+        parts += [f"note: {note}" for note in record.decision.notes if note not in self._notes]
+        return " | ".join(parts)
+
+    def _picture(self, elapsed_s: float, record: Record) -> RenderableType:
+        parts: list[RenderableType] = [self._figures(record)]
+        if record.measurement.operators:
+            parts += ["", _operators(record)]
+        parts += ["", self._decisions(record)]
+        return Panel(
+            Group(*parts),
+            title=Text(self._title, style="bold"),
+            subtitle=Text(f"{elapsed_s:,.0f} s, policy {record.policy}"),
+            title_align="left",
+            subtitle_align="right",
+            box=box.ROUNDED,
+        )
+
+    def _figures(self, record: Record) -> Table:
+        tick = record.measurement
+        plain = self._console.options.ascii_only
+        grid = Table.grid(padding=(0, 2))
+        grid.add_column(style="dim", no_wrap=True)
+        grid.add_column(no_wrap=True)
+        grid.add_column(no_wrap=True, overflow="crop")
+        load = f"{tick.arrival_rate:,.0f} rows/s, {tick.processed_rate:,.0f} completed"
+        grid.add_row("load", load, Text(sparkline(self._loads, plain=plain), style="cyan"))
+        target_s = self._target(record)
+        top_s = max([*self._latencies, target_s or 0.0], default=0.0)
+        bars = Text()
+        for latency_s in self._latencies:
+            late = target_s is not None and latency_s > target_s
+            bar = sparkline([latency_s], top=top_s, plain=plain)
+            bars.append(bar, style="bold red" if late else "green")
+        grid.add_row("latency", self._latency_words(record), bars)
+        busy = "" if tick.cores_busy is None else f", {tick.cores_busy:.1f} busy"
+        waiting = tick.cores_granted < tick.cores_asked
+        cores = f"{tick.cores_asked} asked, {tick.cores_granted} granted{busy}"
+        grid.add_row("cores", Text(cores, style="yellow" if waiting else ""))
+        saturated = ", saturated" if tick.saturated else ""
+        grid.add_row("backlog", f"{tick.backlog_rows:,.0f} rows{saturated}")
+        if tick.stale is not None:
+            grid.add_row("stale", Text(tick.stale, style="yellow"))
+        return grid
+
+    def _latency_words(self, record: Record) -> Text:
+        """The last latency that was seen: a tick in which no batch ended has none of its own."""
+        latency, target_s = record.measurement.latency, self._target(record)
+        if latency is not None:
+            words = Text(_latency(latency))
+            if target_s is not None:
+                late = self._judged_s(latency) > target_s
+                verdict, style = ("LATE", "bold red") if late else ("ok", "green")
+                words.append(f", target {target_s:.2f} s ").append(verdict, style=style)
+            self._latency = words
+        if self._latency is None:
+            return Text("no batch has ended yet")
+        return self._latency
+
+    def _decisions(self, record: Record) -> Table:
+        table = Table.grid(padding=(0, 2))
+        table.add_column(style="dim", justify="right", no_wrap=True)
+        table.add_column()
+        for at_s, past in self._decided:
+            words = Text(words_of(past), style="bold" if past.acted else "")
+            if not past.acted:
+                words.append(f" ({outcome_of(past)})", style="yellow")
+            table.add_row(
+                f"{at_s:,.0f} s", words.append(f": {past.decision.reason}", style="not bold")
+            )
+        if not changes_of(record):
+            table.add_row("now", Text(f"hold: {record.decision.reason}", style="dim"))
+        for note, at_s in self._notes.items():
+            table.add_row(f"{at_s:,.0f} s", Text(f"note: {note}", style="yellow"))
+        return table
+
+
+def _latency(latency: Latency) -> str:
+    return f"mean {latency.mean_s:.2f} s, p95 {latency.p95_s:.2f} s"
+
+
+def _operators(record: Record) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
+    table.add_column("operator", overflow="ellipsis")
+    for label in ("tasks", "rows/s", "busy cores", "imbalance", "state"):
+        table.add_column(label, justify="right", no_wrap=True)
+    tick = record.measurement
+    fullest = sorted(tick.operators, key=lambda one: -one.tasks)[:OPERATORS]
+    for one in (operator for operator in tick.operators if operator in fullest):
+        busy = one.busy_s / tick.interval_s if tick.interval_s else 0.0
+        table.add_row(
+            Text(one.name),
+            f"{one.tasks:d}",
+            f"{one.arrival_rate:,.0f}",
+            f"{busy:.1f}",
+            f"{one.imbalance:.2f}",
+            _bytes(one.state_bytes) if one.route or one.state_bytes else "-",
+        )
+    left_out = len(tick.operators) - len(fullest)
+    if left_out > 0:
+        table.add_row(f"and {left_out} more", "", "", "", "", "")
+    return table
+
+
+def _bytes(number: int) -> str:
+    size = float(number)
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} GiB"

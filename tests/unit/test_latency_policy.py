@@ -1,0 +1,208 @@
+"""The default policy on a pipeline: what it learns, when it scales, and when it must not."""
+
+import dataclasses
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pipeline_worlds import BOUNDS, TARGET_S, controller, measured, world
+
+from tidegate.control.decision import Decision
+from tidegate.control.measurement import Measurement, SegmentMeasurement
+from tidegate.control.policies.cycle import Bounds
+from tidegate.control.policies.latency import LatencyOptions, LatencyPolicy
+from tidegate.errors import AskedWrongly
+from tidegate.models.microbatch import BatchCost, MicroBatchStation
+from tidegate.sim.pipeline import simulate
+from tidegate.workload.profile import constant, steps
+
+COST = BatchCost(fixed_s=0.3, per_task_s=0.01, work_s=1e-3)
+
+
+def steady(tick: int, rate: float, cores: int, **changes: object) -> Measurement:
+    """A tick of a pipeline with this cost in its steady state."""
+    station = MicroBatchStation(cost=COST, arrival_rate=rate)
+    duration_s = min(station.duration_s(cores), 30.0)
+    settings = {
+        "rate": rate,
+        "cores": cores,
+        "duration_s": duration_s,
+        "latency_s": 1.5 * duration_s,
+        "backlog": 1.5 * rate * duration_s,
+        **changes,
+    }
+    return measured(tick, **settings)
+
+
+def taught(policy: LatencyPolicy, *, until: int = 30) -> LatencyPolicy:
+    """Shows several loads and numbers of cores, so that the model is known."""
+    for tick in range(until):
+        rate = 600.0 if tick % 6 < 3 else 1300.0
+        policy.decide(steady(tick, rate, 2 if tick < until // 2 else 3))
+    return policy
+
+
+def after(policy: LatencyPolicy, rate: float, cores: int, ticks: int, begin: int = 30) -> Decision:
+    for tick in range(begin, begin + ticks):
+        decision = policy.decide(steady(tick, rate, cores))
+    return decision
+
+
+def test_it_learns_what_a_batch_costs() -> None:
+    policy = taught(LatencyPolicy(TARGET_S, BOUNDS))
+    assert policy.beliefs["main.w_s"] == pytest.approx(COST.work_s, rel=0.15)
+    fixed_s = policy.beliefs["main.a0_s"] + 2 * policy.beliefs["main.a1_s"]
+    assert fixed_s == pytest.approx(COST.overhead_s(2), rel=0.15)
+
+
+def test_scale_out_is_not_capped_by_a_factor() -> None:
+    policy = taught(LatencyPolicy(TARGET_S, Bounds(1, 100)))
+    decision = policy.decide(measured(31, rate=6000.0, cores=3, backlog=2000.0, batches=False))
+    assert decision.cores is not None and decision.cores >= 12
+    assert decision.tasks == {"work": decision.cores}
+    assert decision.expected_latency_s is not None and decision.expected_latency_s < TARGET_S
+
+
+def test_scale_in_waits_and_then_goes_in_one_step() -> None:
+    options = LatencyOptions(scale_in_after_s=8.0)
+    policy = taught(LatencyPolicy(TARGET_S, BOUNDS, options))
+    decisions = [policy.decide(steady(30 + n, 1000.0, 10)) for n in range(12)]
+    lets_go = [index for index, one in enumerate(decisions) if one.cores is not None]
+    assert lets_go[0] >= 7
+    assert decisions[lets_go[0]].cores is not None and decisions[lets_go[0]].cores <= 3
+    assert "would do" in decisions[4].reason
+
+
+def test_a_slow_grant_makes_scale_in_wait_longer_and_tasks_wait_for_cores() -> None:
+    policy = taught(LatencyPolicy(TARGET_S, BOUNDS, LatencyOptions(scale_in_after_s=4.0)))
+    slow = [policy.decide(steady(30 + n, 1000.0, 10, grant_s=6.0)) for n in range(16)]
+    assert all(decision.holds for decision in slow)
+    more = policy.decide(steady(50, 3500.0, 4, grant_s=6.0, backlog=4000.0))
+    assert more.cores is not None and more.cores > 4 and not more.tasks
+    asked = dataclasses.replace(steady(51, 3500.0, 4, grant_s=6.0), cores_asked=12)
+    assert "on their way" in policy.decide(asked).reason
+    come = dataclasses.replace(asked, at_s=asked.at_s + 6.0, cores_granted=12)
+    assert policy.decide(come).tasks == {"work": 12}
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(3, 12), st.floats(200.0, 3000.0), st.floats(1.5, 30.0))
+def test_no_scale_in_while_a_backlog_is_caught_up(cores: int, rate: float, waits: float) -> None:
+    policy = taught(LatencyPolicy(TARGET_S, BOUNDS, LatencyOptions(scale_in_after_s=2.0)), until=9)
+    for tick in range(40, 46):
+        backlog = 1.5 * waits * TARGET_S * rate
+        decision = policy.decide(steady(tick, rate, cores, backlog=backlog))
+        assert decision.cores is None or decision.cores > cores
+
+
+def test_a_shorter_catch_up_takes_more_cores() -> None:
+    wishes = []
+    for catch_up_s in (3.0, 6.0, 30.0):
+        options = LatencyOptions(catch_up_s=catch_up_s)
+        policy = taught(LatencyPolicy(TARGET_S, Bounds(1, 60), options))
+        decision = policy.decide(steady(31, 2000.0, 3, backlog=20_000.0))
+        assert decision.cores is not None
+        wishes.append(decision.cores)
+    assert wishes == sorted(wishes, reverse=True) and wishes[0] > wishes[-1]
+
+
+def test_a_target_below_the_floor_is_said_with_the_floor() -> None:
+    policy = taught(LatencyPolicy(0.3, BOUNDS))
+    decision = after(policy, 1000.0, 3, 8)
+    notes = [note for note in decision.notes if "floor" in note]
+    assert notes and "0.3" not in notes[0].split("is")[-1]
+    assert "300 ms" in notes[0] and "runs at its best" in notes[0]
+
+
+def test_a_target_beyond_the_maximum_is_said() -> None:
+    policy = taught(LatencyPolicy(TARGET_S, Bounds(1, 3)))
+    decision = policy.decide(steady(31, 6000.0, 3, backlog=9000.0))
+    assert any("3 are the maximum" in note for note in decision.notes)
+    assert decision.cores is None
+
+
+def test_a_percentile_takes_more_cores_than_the_mean() -> None:
+    cores = []
+    for percentile in (None, 95):
+        options = LatencyOptions(percentile=percentile)
+        policy = taught(LatencyPolicy(TARGET_S, BOUNDS, options))
+        decision = policy.decide(steady(31, 4000.0, 2, backlog=6000.0))
+        assert decision.cores is not None
+        cores.append(decision.cores)
+    assert cores[1] > cores[0]
+    assert policy.beliefs["percentile_ratio"] == pytest.approx(1.3, abs=0.05)
+
+
+def test_before_the_model_is_known_saturated_throughput_sizes_the_step() -> None:
+    policy = LatencyPolicy(TARGET_S, Bounds(1, 60))
+    quiet = policy.decide(measured(0, batches=False, rate=3000.0))
+    assert quiet.holds and "learning" in quiet.reason
+    stuck = dataclasses.replace(
+        measured(1, batches=False, latency_s=4.0, saturated=True, backlog=5000.0, rate=3000.0),
+        processed_rate=500.0,
+    )
+    decision = policy.decide(stuck)
+    # 250 rows/s a core; 3000 rows/s to come and 5000 rows to catch up in 5 s
+    assert decision.cores == pytest.approx(16, abs=1)
+
+
+def test_a_wrong_scale_in_makes_the_next_one_more_patient() -> None:
+    policy = taught(LatencyPolicy(TARGET_S, BOUNDS, LatencyOptions(scale_in_after_s=4.0)))
+    after(policy, 1000.0, 6, 10, begin=30)
+    after(policy, 1000.0, 2, 2, begin=40)
+    after(policy, 1000.0, 6, 1, begin=42)
+    impatient = [after(policy, 1000.0, 6, 1, begin=43 + n) for n in range(6)]
+    assert all(decision.holds for decision in impatient)
+    assert after(policy, 1000.0, 6, 4, begin=49).cores is not None
+
+
+def test_segments_share_the_cores_by_need() -> None:
+    policy = LatencyPolicy(3.0, Bounds(2, 30))
+
+    def two(tick: int, rate: float, cores: int) -> Measurement:
+        one = steady(tick, rate, cores, backlog=min(rate, 2000.0))
+        light = dataclasses.replace(
+            one.segments[0],
+            name="light",
+            batches=tuple(
+                dataclasses.replace(batch, duration_s=0.1 + batch.rows * 1e-4 / batch.tasks)
+                for batch in one.segments[0].batches
+            ),
+        )
+        operators = (
+            *one.operators,
+            dataclasses.replace(one.operators[0], name="sum", segment="light", busy_s=1e-4),
+        )
+        both: tuple[SegmentMeasurement, ...] = (one.segments[0], light)
+        return dataclasses.replace(
+            one, segments=both, operators=operators, cores_asked=2 * cores, cores_granted=2 * cores
+        )
+
+    for tick in range(24):
+        policy.decide(two(tick, 600.0 if tick % 6 < 3 else 1300.0, 2 if tick < 12 else 3))
+    decision = policy.decide(two(25, 3500.0, 3))
+    assert decision.cores == sum(decision.tasks.values()) if len(decision.tasks) == 2 else True
+    assert decision.tasks["work"] > decision.tasks.get("sum", 3)
+
+
+def test_options_that_cannot_be_are_refused() -> None:
+    with pytest.raises(AskedWrongly, match="50, 95 or 99"):
+        LatencyOptions(percentile=90)
+    with pytest.raises(AskedWrongly, match="catch_up_s"):
+        LatencyOptions(catch_up_s=0.0)
+    with pytest.raises(AskedWrongly, match="positive duration"):
+        LatencyPolicy(0.0, BOUNDS)
+
+
+def test_a_ramp_is_met_before_it_breaks_the_target() -> None:
+    profile = steps([(float(second), 800.0 + 50.0 * second) for second in range(60)])
+    outcome = simulate(world(profile, seconds=60.0, grant_s=3.0), controller())
+    assert outcome.within(TARGET_S, after_s=10) >= 0.9
+    assert outcome.reversals() <= 1
+
+
+def test_a_flat_load_has_few_changes() -> None:
+    calm = world(constant(2500.0), seconds=150.0, poisson=True, noise=0.08)
+    outcome = simulate(calm, controller())
+    assert outcome.reversals() <= 2
+    assert len(outcome.changes()) <= 8
