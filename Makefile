@@ -9,12 +9,13 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 ENV := env -u PYTHONPATH -u PYTHONHOME
 CODE := src tests benchmarks $(wildcard examples)
 
-.PHONY: help setup demo test unit lint bench java python clean
+.PHONY: help setup demo test unit chaos lint bench java python clean
 
 help:
 	@echo "make demo    a stream on Spark, measured, for 30 seconds (ARGS='--seconds 10' adds options)"
 	@echo "make test    all tests"
 	@echo "make unit    the tests that need no Spark"
+	@echo "make chaos   kill -9 of drivers and executors, many rounds (ROUNDS=20)"
 	@echo "make lint    ruff and mypy"
 	@echo "make bench   all benchmarks, short form (NAME=source for one, ARGS= for options)"
 	@echo "make setup   only prepare $(VENV) for development"
@@ -23,11 +24,15 @@ help:
 demo: $(VENV)/.runtime java
 	@$(ENV) $(BIN)/tidegate demo $(ARGS)
 
-test: $(VENV)/.dev java
-	@$(ENV) $(BIN)/python -m pytest $(ARGS)
+test: unit java
+	@$(ENV) $(BIN)/python -m pytest tests/spark $(ARGS)
 
 unit: $(VENV)/.dev
-	@$(ENV) $(BIN)/python -m pytest tests/unit $(ARGS)
+	@$(ENV) $(BIN)/python -m pytest tests/unit -n 2 $(ARGS)
+
+ROUNDS ?= 20
+chaos: $(VENV)/.dev java
+	@TIDEGATE_CHAOS_ROUNDS=$(ROUNDS) $(ENV) $(BIN)/python -m pytest tests/spark/test_chaos.py $(ARGS)
 
 lint: $(VENV)/.dev
 	@$(BIN)/ruff check $(CODE)

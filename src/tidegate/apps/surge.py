@@ -105,9 +105,7 @@ def run_surge(
         flow = (
             pipeline("surge", stream, arrival="timestamp")
             .map(waiting_map(MAP_WAIT_S), name="enrich", tasks=CORES)
-            .keyed(
-                "count", Waiting(count(), KEYED_WAIT_S), key="key", shards=SHARDS, tasks=CORES
-            )
+            .keyed("count", Waiting(count(), KEYED_WAIT_S), key="key", shards=SHARDS, tasks=CORES)
         )
         least = cores if isinstance(cores, int) else cores[0]
         run = start(
