@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tidegate.errors import AskedWrongly
@@ -35,6 +35,8 @@ def profiles(draw: st.DrawFn) -> Profile:
 
 
 @given(profiles(), st.integers(0, 20_000), st.integers(1, 5_000))
+@example(steps([(0.0, 5000 - 1e-9), (0.001, 0.0)]), 0, 1)
+@example(steps([(0.0, 0.0), (0.001, 5000 - 1e-9)], 0.002), 0, 2)
 @settings(max_examples=150, deadline=None)
 def test_a_row_has_arrived_exactly_when_the_count_says_so(
     profile: Profile, begin_ms: int, length_ms: int

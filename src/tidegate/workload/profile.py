@@ -18,6 +18,8 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 _FINE_STEPS = 1000
+_EARLY_ROWS = 1e-6
+"""A row counts as arrived when this fraction of it is still to come: see `counts`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,11 +80,11 @@ class Profile:
 
     def counts(self, at_ms: npt.ArrayLike) -> Ints:
         """Whole rows at each millisecond: a millionth early, so that rounding makes none late."""
-        return np.floor(self.cumulative(at_ms) + 1e-6).astype(np.int64)
+        return np.floor(self.cumulative(at_ms) + _EARLY_ROWS).astype(np.int64)
 
     def arrival_us(self, rows: Ints) -> Ints:
         """The microsecond at which each row (numbered from 0) arrives: the n-th at count n + 1."""
-        wanted = rows + 1.0
+        wanted = rows + 1.0 - _EARLY_ROWS
         turn_us: Ints | int = 0
         if self.period_ms is not None:
             once = self.rows_per_period
