@@ -158,6 +158,8 @@ class Balancer:
     theta: float = THETA
     every_batches: int = 2
     half_life_s: float = 2.0
+    most_operators: int = 8
+    """Operators looked at in one tick: those with the most to win, so that a tick stays short."""
     _loads: dict[str, ShardLoads] = field(default_factory=dict)
     _batches: int = 0
 
@@ -183,7 +185,7 @@ class Balancer:
         if self._batches < self.every_batches and not now:
             return found, notes
         self._batches = 0
-        for operator in measurement.operators:
+        for operator in _gain_first(measurement.operators)[: self.most_operators]:
             answer = self._balance(operator, tasks.get(operator.name, operator.tasks))
             if answer is None:
                 continue
@@ -207,3 +209,9 @@ class Balancer:
             return None  # a change of tasks is on its way
         route = operator.route if tasks == operator.tasks else rescaled(operator.route, tasks)
         return balance(loads, route, tasks, self.theta)
+
+
+def _gain_first(operators: Sequence[OperatorMeasurement]) -> list[OperatorMeasurement]:
+    """Keyed operators by the time that their fullest task works beyond the mean."""
+    keyed = [operator for operator in operators if operator.route]
+    return sorted(keyed, key=lambda one: (-one.busy_s * (one.imbalance - 1.0), -one.busy_s))

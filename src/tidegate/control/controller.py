@@ -171,9 +171,10 @@ class Controller:
         )
         reason = decision.reason
         for name, found in balances.items():
+            count = len(found.moves)
+            shards = "1 shard" if count == 1 else f"{count} shards"
             reason += (
-                f"; {len(found.moves)} shards of '{name}' move: imbalance {found.before:.2f} to"
-                f" {found.after:.2f}"
+                f"; moving {shards} of '{name}': imbalance {found.before:.2f} to {found.after:.2f}"
             )
         moves = {name: found.moves for name, found in balances.items()}
         return dataclasses.replace(

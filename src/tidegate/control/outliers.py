@@ -1,9 +1,8 @@
 """Tells batches that say nothing about the next one apart: first ones, new tasks, odd ones."""
 
 import math
+import statistics
 from collections import deque
-
-import numpy as np
 
 from tidegate.control.measurement import BatchMeasurement
 
@@ -45,12 +44,13 @@ class Outliers:
         return self._odd(math.log(batch.duration_s / expected_s))
 
     def _odd(self, ratio: float) -> str | None:
-        others = np.array(self._ratios)
+        others = sorted(self._ratios)
         self._ratios.append(ratio)
         if len(others) < _FEWEST:
             return None
-        middle = float(np.median(others))
-        spread = max(1.4826 * float(np.median(np.abs(others - middle))), _LEAST_SPREAD)
+        middle = statistics.median(others)
+        deviation = statistics.median([abs(other - middle) for other in others])
+        spread = max(1.4826 * deviation, _LEAST_SPREAD)
         off = (ratio - middle) / spread
         if abs(off) <= _SPREADS:
             self._odd_in_a_row = 0

@@ -59,8 +59,7 @@ class SegmentModel:
             )
             learned = True
         if learned:
-            fit = self._memory.fit(measurement.at_s, self._work_s)
-            self.cost = None if fit is None else fit.cost
+            self.cost = self._memory.fit(measurement.at_s, self._work_s)
 
     def station(
         self, rate: float, visits: float, interval_s: float, cores: int | None = None

@@ -64,15 +64,9 @@ class BatchLearner:
         self._weight_squares = 0.0
 
     def observe(
-        self,
-        *,
-        rows: float,
-        tasks: int,
-        duration_s: float,
-        imbalance: float = 1.0,
-        weight: float = 1.0,
+        self, *, rows: float, tasks: int, duration_s: float, imbalance: float = 1.0
     ) -> None:
-        """Learn from one batch that ran, or from one that stands for `weight` of them."""
+        """Learn from one batch that ran."""
         values = (rows, duration_s, imbalance)
         if not all(math.isfinite(v) and v >= 0.0 for v in values) or tasks < 1 or imbalance < 1.0:
             raise AskedWrongly(
@@ -81,23 +75,11 @@ class BatchLearner:
             )
         x = _regressors(rows, tasks, imbalance)
         keep = self._remember
-        self._moments = keep * self._moments + weight * np.outer(x, x)
-        self._product = keep * self._product + weight * x * duration_s
-        self._square = keep * self._square + weight * duration_s * duration_s
-        self._weight = keep * self._weight + weight
-        self._weight_squares = keep * keep * self._weight_squares + weight * weight
-
-    def believe(self, costs: npt.ArrayLike, weights: npt.ArrayLike) -> None:
-        """A guess of (a0, a1, w) to fall back on, each with its weight in squared regressors.
-
-        It is ridge regression around the guess: where batches tell, they are believed; where they
-        are too alike to tell (one number of tasks, one number of rows), the guess decides.
-        """
-        guess = np.asarray(costs, np.float64)
-        strength = np.asarray(weights, np.float64)
-        self._moments = self._moments + np.diag(strength)
-        self._product = self._product + strength * guess
-        self._square += float(strength @ guess**2)
+        self._moments = keep * self._moments + np.outer(x, x)
+        self._product = keep * self._product + x * duration_s
+        self._square = keep * self._square + duration_s * duration_s
+        self._weight = keep * self._weight + 1.0
+        self._weight_squares = keep * keep * self._weight_squares + 1.0
 
     @property
     def batches(self) -> float:

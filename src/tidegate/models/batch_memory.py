@@ -4,13 +4,18 @@ A learner that fades old batches forgets the cost per task while the number of t
 work per row while the load stays. Here batches of one kind (tasks, and size within a factor of 1.4)
 share a cell; a new batch renews its own cell and leaves the others as they were, fading slowly by
 age. The fit is least squares over the cells by relative error, because a batch's noise is in
-proportion to its duration, around a weak guess where the cells cannot tell.
+proportion to its duration, around a weak guess where the cells cannot tell (`BatchLearner` is the
+plain form, which answers nothing there).
 """
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
-from tidegate.models.batch_learner import BatchFit, BatchLearner
+import numba as nb
+import numpy as np
+
+from tidegate.models.microbatch import BatchCost
 
 _RENEWAL = 0.25
 """Share of a cell that a new batch renews."""
@@ -68,7 +73,7 @@ class BatchMemory:
         cell.at_s = at_s
         self._last = cell
 
-    def fit(self, at_s: float, work_s: float | None) -> BatchFit | None:
+    def fit(self, at_s: float, work_s: float | None) -> BatchCost | None:
         """The cost as of `at_s`; `work_s` is the work per row that busy time suggests, if known.
 
         Without it a batch is taken to be all work: then nothing is given away before it is known
@@ -77,28 +82,68 @@ class BatchMemory:
         last = self._last
         if last is None or last.weighted_rows <= 0.0 or last.duration_s <= 0.0:
             return None
-        learner = BatchLearner()
-        for cell in self._cells.values():
-            age = math.exp(-max(at_s - cell.at_s, 0.0) / self._memory_s)
-            learner.observe(
-                rows=cell.weighted_rows,
-                tasks=cell.tasks,
-                duration_s=cell.duration_s,
-                weight=cell.batches * age / max(cell.duration_s, 1e-3) ** 2,
-            )
-        spread_rows = last.weighted_rows / last.tasks
-        most_s = last.duration_s / spread_rows
+        cells = np.array(
+            [
+                (cell.tasks, cell.weighted_rows, cell.duration_s, cell.batches, cell.at_s)
+                for cell in self._cells.values()
+            ]
+        )
+        most_s = last.duration_s * last.tasks / last.weighted_rows
         guess_s = most_s if work_s is None else min(work_s, most_s)
         guess_s = max(guess_s, 1e-3 * most_s)
         # The shortest batch is nearest to its fixed part, of which the cost per task is one.
         short = min(self._cells.values(), key=lambda cell: cell.duration_s)
-        per_task_s = _PER_TASK_SHARE * short.duration_s / short.tasks
-        learner.believe(
-            (0.0, per_task_s, guess_s),
-            (
+        short_s = max(short.duration_s, 1e-3)
+        guess = np.array([0.0, _PER_TASK_SHARE * short_s / short.tasks, guess_s])
+        strength = np.array(
+            [
                 0.0,
-                (_NOISE * short.tasks / (_PER_TASK_SPREAD * short.duration_s)) ** 2,
+                (_NOISE * short.tasks / (_PER_TASK_SPREAD * short_s)) ** 2,
                 (_NOISE / (_WORK_SPREAD * guess_s)) ** 2,
-            ),
+            ]
         )
-        return learner.fit()
+        fixed_s, per_task_s, row_s = _fit(cells, at_s, self._memory_s, guess, strength)
+        return BatchCost(fixed_s=fixed_s, per_task_s=per_task_s, work_s=row_s)
+
+
+@nb.njit(cache=True)
+def _fit(
+    cells: Any, at_s: float, memory_s: float, guess: Any, strength: Any
+) -> tuple[float, float, float]:
+    """Ridge regression around the guess, the best among the costs with none below zero.
+
+    Scaled by the moments' diagonal, because seconds per row and per task differ by orders.
+    """
+    moments = np.diag(strength)
+    product = strength * guess
+    for row in range(len(cells)):
+        tasks, weighted_rows, duration_s, batches, seen_s = cells[row]
+        weight = batches * math.exp(-max(at_s - seen_s, 0.0) / memory_s)
+        weight /= max(duration_s, 1e-3) ** 2
+        x = np.array([1.0, tasks, weighted_rows / tasks])
+        moments += weight * np.outer(x, x)
+        product += weight * duration_s * x
+    scale = np.sqrt(np.diag(moments))
+    best = np.zeros(3)
+    least = np.inf
+    for free in range(1, 8):
+        chosen = np.array([index for index in range(3) if free >> index & 1])
+        size = len(chosen)
+        small = np.empty((size, size))
+        right = np.empty(size)
+        for i in range(size):
+            right[i] = product[chosen[i]] / scale[chosen[i]]
+            for j in range(size):
+                one, other = chosen[i], chosen[j]
+                small[i, j] = moments[one, other] / (scale[one] * scale[other])
+            small[i, i] += 1e-12
+        solved = np.linalg.solve(small, right)
+        costs = np.zeros(3)
+        for i in range(size):
+            costs[chosen[i]] = solved[i] / scale[chosen[i]]
+        # The error without its constant part, which is the same for all.
+        error = costs @ moments @ costs - 2.0 * (costs @ product)
+        if costs.min() >= 0.0 and error < least:
+            least = error
+            best = costs
+    return best[0], best[1], best[2]

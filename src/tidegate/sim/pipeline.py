@@ -164,6 +164,12 @@ class _Batch:
     tasks_of: dict[str, int]
     imbalances: dict[str, float]
 
+    def busy_within(self, begin_s: float, end_s: float) -> float:
+        """Its core seconds of work in a span, spread evenly over its duration."""
+        overlap_s = min(self.ended_s, end_s) - max(self.started_s, begin_s)
+        share = max(overlap_s, 0.0) / max(self.ended_s - self.started_s, 1e-9)
+        return share * sum(self.busy_s.values())
+
 
 @dataclass(slots=True)
 class _Running:
@@ -408,7 +414,11 @@ class PipelineSimulation:
                 last += [batch for _, batch in ended]
             segments.append(self._segment(one, ended, offered / span_s, waiting))
             operators += self._operators(one, ended, offered / span_s)
-            busy_s += sum(sum(batch.busy_s.values()) for _, batch in ended)
+            running = [] if one.batch is None else [one.batch]
+            busy_s += sum(
+                batch.busy_within(begin_s, end_s)
+                for batch in [*running, *(batch for _, batch in ended)]
+            )
             # The next batch is to be larger than twice the last: it does not keep up.
             size = max((batch.rows for _, batch in ended), default=in_batch)
             behind |= waiting > 2.2 * size and waiting > rows

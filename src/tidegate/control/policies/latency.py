@@ -368,7 +368,8 @@ class LatencyPolicy:
         current = {segment.name: max(segment.tasks, 1) for segment in measurement.segments}
         behind = self._behind(measurement)
         expected_s = self._expected_s(measurement, coming, current)
-        self._beliefs["expected_s"] = min(expected_s * self._ratio, 1e9)
+        if math.isfinite(expected_s):
+            self._beliefs["expected_s"] = expected_s * self._ratio
         self._beliefs["needed_cores"] = float(plan.total)
         self._remember(measurement, plan.total)
         asked = measurement.cores_asked
@@ -379,11 +380,13 @@ class LatencyPolicy:
         if short and plan.limit is not None:
             plan = dataclasses.replace(plan, notes=(*plan.notes, plan.limit))
         if plan.total > asked and short:
-            why = (
-                f"{measurement.backlog_rows:,.0f} rows wait"
-                if behind
-                else f"{self._shown(expected_s)} expected at {coming.planned:,.0f} rows/s"
-            )
+            if behind:
+                why = f"{measurement.backlog_rows:,.0f} rows wait"
+            elif math.isfinite(expected_s):
+                why = f"{self._shown(expected_s)} expected at {coming.planned:,.0f} rows/s"
+            else:
+                have = sum(current.values())
+                why = f"{have} cores cannot keep up with {coming.planned:,.0f} rows/s"
             return self._change(measurement, plan, f"{why}, target {self._target()}")
         if behind:
             use = self._use_granted(measurement, plan)
@@ -539,7 +542,7 @@ class LatencyPolicy:
         """The expected latency, of the kind the target is for."""
         value = mean_s * self._ratio
         if not value < math.inf:
-            return "an endless latency"
+            return "a growing latency"
         what = "mean" if self._options.percentile is None else f"p{self._options.percentile}"
         return f"{what} {format_duration(value)}"
 

@@ -1,0 +1,112 @@
+"""What is remembered of batches, where they are too alike to tell, and the way out of a backlog."""
+
+import numpy as np
+import pytest
+
+from tidegate.control.catch_up import cores_to_catch_up
+from tidegate.control.coming import ComingLoad
+from tidegate.forecast.trend import DampedTrend
+from tidegate.models.batch_memory import BatchMemory
+from tidegate.models.microbatch import BatchCost
+
+COST = BatchCost(fixed_s=0.3, per_task_s=0.01, work_s=1e-3)
+
+
+def show(memory: BatchMemory, rows: float, tasks: int, at_s: float, noise: float = 0.0) -> None:
+    duration_s = COST.duration_s(rows, tasks) * (1.0 + noise)
+    memory.observe(rows=rows, tasks=tasks, duration_s=duration_s, imbalance=1.0, at_s=at_s)
+
+
+def test_several_kinds_of_batches_give_the_cost() -> None:
+    memory = BatchMemory()
+    for at_s, (rows, tasks) in enumerate([(500, 2), (1500, 2), (1500, 4), (6000, 8), (500, 8)] * 4):
+        show(memory, rows, tasks, float(at_s))
+    cost = memory.fit(20.0, None)
+    assert cost is not None and memory.kinds == 5
+    assert cost.work_s == pytest.approx(COST.work_s, rel=0.05)
+    assert cost.overhead_s(4) == pytest.approx(COST.overhead_s(4), rel=0.05)
+
+
+def test_a_steady_hour_does_not_wash_out_what_a_surge_taught() -> None:
+    memory = BatchMemory()
+    for at_s, (rows, tasks) in enumerate([(500, 2), (1500, 2), (4000, 4), (6000, 8)]):
+        show(memory, rows, tasks, float(at_s))
+    rng = np.random.default_rng(3)
+    for at_s in range(10, 900):
+        show(memory, 700 * rng.normal(1.0, 0.02), 2, float(at_s), rng.normal(0.0, 0.05))
+    cost = memory.fit(900.0, None)
+    assert cost is not None
+    assert cost.duration_s(6000, 8) == pytest.approx(COST.duration_s(6000, 8), rel=0.15)
+
+
+def test_batches_that_are_alike_leave_the_word_to_busy_time() -> None:
+    memory = BatchMemory()
+    rng = np.random.default_rng(5)
+    for at_s in range(40):
+        show(memory, 700 * rng.normal(1.0, 0.02), 2, float(at_s), rng.normal(0.0, 0.05))
+    told = memory.fit(40.0, 0.95e-3)
+    untold = memory.fit(40.0, None)
+    assert told is not None and untold is not None
+    assert told.work_s == pytest.approx(1e-3, rel=0.3)
+    assert untold.work_s > told.work_s, "all work, until something else is known"
+    assert told.duration_s(700, 2) == pytest.approx(COST.duration_s(700, 2), rel=0.05)
+    assert BatchMemory().fit(0.0, None) is None
+
+
+def test_catching_up_takes_as_long_as_said() -> None:
+    even = np.ones(64)
+    for within_s in (3.0, 5.0, 20.0):
+        cores = cores_to_catch_up(
+            COST,
+            rate=2000.0,
+            imbalance=even,
+            backlog_rows=12_000.0,
+            steady_s=1.0,
+            within_s=within_s,
+        )
+        assert _seconds_to(COST, cores, 2000.0, 12_000.0, 1.0) <= within_s
+        assert _seconds_to(COST, cores - 1, 2000.0, 12_000.0, 1.0) > within_s
+    hopeless = cores_to_catch_up(
+        COST, rate=9e9, imbalance=even, backlog_rows=1e9, steady_s=1.0, within_s=5.0
+    )
+    assert hopeless == 64
+
+
+def _seconds_to(cost: BatchCost, cores: int, rate: float, backlog: float, steady_s: float) -> float:
+    """One batch after the other, until the next one is short enough."""
+    spent_s = 0.0
+    duration_s = cost.duration_s(backlog, cores)
+    for _ in range(1000):
+        spent_s += duration_s
+        duration_s = cost.duration_s(rate * duration_s, cores)
+        if duration_s <= steady_s:
+            return spent_s
+    return float("inf")
+
+
+def test_a_ramp_goes_on_and_ends() -> None:
+    trend = DampedTrend()
+    for step in range(40):
+        trend.observe(100.0 + 10.0 * step, float(step))
+    forecast = trend.forecast(60)
+    assert 490.0 < forecast.mean[0] < 510.0
+    assert forecast.mean[4] > forecast.mean[0]
+    assert forecast.mean[-1] - forecast.mean[-2] < 0.1, "damped"
+    assert np.all(np.diff(forecast.variance) > 0)
+
+
+def test_the_margin_covers_noise_and_a_leap_is_taken_for_what_it_is() -> None:
+    coming = ComingLoad(coverage=0.9)
+    rng = np.random.default_rng(8)
+    planned = 0.0
+    covered = []
+    for step in range(400):
+        rate = 1000.0 * rng.normal(1.0, 0.08)
+        if step > 100:
+            covered.append(rate <= planned)
+        coming.observe(rate, float(step))
+        planned = coming.within(2).planned
+    assert 0.85 <= np.mean(covered) <= 1.0
+    assert planned < 1400.0
+    coming.observe(5000.0, 400.0)
+    assert coming.within(2).rate == 5000.0
