@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tidegate.control.balance import THETA, Balancer, ShardLoads, balance, imbalance
@@ -44,6 +44,7 @@ def test_balance_never_worsens_and_ends(
 
 @settings(max_examples=150, deadline=None)
 @given(routed_loads())
+@example(([1.0, 20.0, 20.0, 20.0, 20.0, 20.0], [0] * 6, 6))
 def test_it_stops_only_at_theta_or_where_no_single_move_helps(
     case: tuple[list[float], list[int], int],
 ) -> None:

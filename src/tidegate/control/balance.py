@@ -74,7 +74,8 @@ def balance(
     hottest = int(np.argmax(load))
     floor = float(load[hottest]) / mean
     new = old.copy()
-    after = _refine(load, new, tasks, mean, max(theta, _NEAR_FLOOR * floor))
+    aim = theta if floor <= theta else _NEAR_FLOOR * floor
+    after = _refine(load, new, tasks, mean, aim)
     changed = np.flatnonzero(new != old)
     moves = {int(shard): int(new[shard]) for shard in changed}
     return Balance(moves, before, after, HotShard(hottest, floor) if floor > theta else None)
