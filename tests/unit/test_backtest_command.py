@@ -45,8 +45,8 @@ def test_the_default_policy_is_our_own_and_the_plot_stands_alone(
     assert "tidegate" in said
     text = page.read_text()
     assert "Backlog" in text
-    assert '<script src=' not in text
-    assert '<link' not in text
+    assert "<script src=" not in text
+    assert "<link" not in text
 
 
 @pytest.mark.parametrize(
