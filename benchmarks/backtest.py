@@ -53,6 +53,7 @@ def run(options: Options) -> Bench:
     _peers(shared, ours, options, results, aims)
     if not options.quick:
         _leave_one_out(shared, options, results, aims)
+        _unseen(options, results, aims)
     return Bench("backtest", results, aims)
 
 
@@ -233,6 +234,46 @@ def _leave_one_out(
             f"{row['cost_vs_truth']:.3f} (best on itself: {best}, {row['its_cost']:.3f})"
         )
         aims.append(at_least(f"{name} left out: QoS at {target}", row["qos"], 100 * target - 0.5))
+
+
+def _unseen(options: Options, results: list[dict[str, Any]], aims: list[Aim]) -> None:
+    """Loads of other kinds, written down after the last choice was made; one application."""
+    for name, trace in _odd_traces().items():
+        shared = Shared(np.round(trace))
+        for rho in (0.90, 0.99):
+            scores = list(grid(shared, ["tidegate"], [APPLICATIONS["grep"]], 1, rho))
+            mean = _mean(scores, "tidegate")
+            results.append({"part": "unseen", "trace": name, "rho": rho, **mean})
+            options.say(f"{name} rho {rho}: QoS {mean['qos']:.2f} % at {mean['cost_vs_truth']:.3f}")
+            aims.append(at_least(f"{name}: QoS at rho {rho}", mean["qos"], 100 * rho - 0.5))
+
+
+def _odd_traces() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(5)
+    minute = np.arange(7 * 1440)
+    size = len(minute)
+
+    def noise(spread: float) -> np.ndarray:
+        return np.exp(spread * rng.standard_normal(size))
+
+    day = np.sin(2 * np.pi * minute / 1440)
+    bursts = 2000 * (1 + 0.4 * day) * noise(0.05)
+    for begin in np.flatnonzero(rng.random(size) < 1 / 200):
+        bursts[begin : begin + rng.integers(3, 20)] *= rng.uniform(2, 6)
+    steps = np.repeat(rng.lognormal(7, 0.8, size // 360 + 1), 360)[:size] * noise(0.05)
+    walk = 1000 * np.exp(np.cumsum(0.02 * rng.standard_normal(size)))
+    one_day = (2000 * (1 + 0.5 * day) * noise(0.1))[:1440]
+    nights = 1000 * (1 + 0.9 * day) * noise(0.1)
+    nights[minute % 1440 < 200] = 0.0
+    return {
+        "bursts at random": bursts,
+        "steps every six hours": steps,
+        "random walk": walk,
+        "one day only": one_day,
+        "silent nights": nights,
+        "40 % noise": 1000 * noise(0.4),
+        "constant": np.full(size, 500.0),
+    }
 
 
 def _least(shared: Shared, app: Any) -> float:

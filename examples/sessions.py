@@ -36,6 +36,7 @@ def main(spark=None, seconds: float = 10) -> dict[str, int]:
             run.awaitTermination(0.2)
             rows = sum(r.rows_in for result in run.results() for r in result.of("sessions"))
         run.stop()
+        rows = sum(r.rows_in for result in run.results() for r in result.of("sessions"))
         still_open = tg.read_state(checkpoint, "sessions")
     done = [row for rows in closed.values() for row in rows]
     clicks_seen = sum(row["clicks"] for row in done) + sum(still_open["clicks"].to_pylist())

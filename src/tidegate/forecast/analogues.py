@@ -38,7 +38,7 @@ PRIOR_NARROW, PRIOR_WIDE, PRIOR_WIDE_SHARE = 0.35, 1.0, 0.05
 PRIOR_SURGE = 0.05
 """Chance of a surge in a window, before any is seen, worth one observation."""
 SHARE = 0.001
-"""Part of the weight that is dealt out evenly each minute: no likeness dies (fixed share)."""
+"""Part of the weight dealt out evenly each minute, so that no likeness dies (fixed share)."""
 
 SURGE_ABOVE, SURGE_OVER = 0.35, 0.15
 """A surge begins at this log ratio over the last hours' median, and is over below the second."""

@@ -121,5 +121,5 @@ def _placed(session: SparkSession, places: list[str]) -> DataFrame:
         pairs.add(jvm.scala.Tuple2(row, jvm.PythonUtils.toSeq(where)))
     kind = jvm.scala.reflect.ClassTag.apply(jvm.java.lang.Class.forName("org.apache.spark.sql.Row"))
     blocks = context._jsc.sc().makeRDD(jvm.PythonUtils.toSeq(pairs), kind)
-    schema = session._jsparkSession.parseDataType(StructType().add(TASK, "int", False).json())
+    schema = session._jsparkSession.parseDataType(StructType().add(TASK, "integer", False).json())
     return DataFrame(session._jsparkSession.createDataFrame(blocks, schema), session)
