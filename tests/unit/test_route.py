@@ -1,14 +1,14 @@
-"""Routes: even, with the fewest moves, and anchors that stay where they were."""
+"""Routes: even, with the fewest moves, and numbered so that shards stay where they are."""
 
+import itertools
 from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.control.route import even_route, moved, rerouted, rescaled
+from tidegate.control.route import even_route, moved, relabelled, rerouted, rescaled
 from tidegate.errors import AskedWrongly
-from tidegate.spark.anchors import spread
 
 
 def sizes(route: tuple[int, ...], tasks: int) -> list[int]:
@@ -46,18 +46,19 @@ def test_rerouting_moves_what_it_is_told():
         even_route(4, 5)
 
 
-@given(
-    st.lists(st.sampled_from(["a", "b", "c", "gone", None]), max_size=12),
-    st.integers(1, 12),
-)
-def test_a_task_stays_on_its_executor_while_that_works_and_has_room(old, tasks):
-    executors = frozenset({"a", "b", "c"})
-    places = spread(old, tasks, executors)
-    assert len(places) == tasks
-    assert set(places) <= executors
-    load = Counter(places)
-    most = -(-tasks // 3)
-    assert max(load.values()) <= most
-    for before, place in zip(old, places, strict=False):
-        if before in executors and before != place:
-            assert load[before] == most, "it left an executor that had room"
+@given(st.integers(1, 6), st.data())
+def test_relabelling_keeps_the_groups_and_the_most_shards_at_home(tasks, data):
+    shards = data.draw(st.integers(tasks, 24))
+    route = rescaled(tuple(data.draw(st.integers(0, tasks - 1)) for _ in range(shards)), tasks)
+    names = st.sampled_from(["a", "b", "c"])
+    homes = [data.draw(names) for _ in range(shards)]
+    places = [data.draw(names) for _ in range(tasks)]
+    new = relabelled(route, homes, places)
+    pairs = set(zip(route, new, strict=True))
+    assert len(pairs) == len({a for a, _ in pairs}) == len({b for _, b in pairs})
+
+    def at_home(labels: tuple[int, ...]) -> int:
+        return sum(homes[s] == places[labels[t]] for s, t in enumerate(route))
+
+    best = max(at_home(labels) for labels in itertools.permutations(range(tasks)))
+    assert sum(homes[s] == places[t] for s, t in enumerate(new)) == best

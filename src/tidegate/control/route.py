@@ -4,7 +4,10 @@ Key to shard is a fixed hash. A route is a tuple with one task per shard. Rescal
 shards as an even spread allows, so that as little state as possible changes its place.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from tidegate.errors import AskedWrongly
 
@@ -57,6 +60,21 @@ def rerouted(route: Route, moves: Mapping[int, int], tasks: int) -> Route:
             )
         changed[shard] = task
     return tuple(changed)
+
+
+def relabelled(route: Route, homes: Sequence[str], places: Sequence[str]) -> Route:
+    """The same groups of shards under other task numbers, so that most stay where they are.
+
+    `homes` says where each shard's state is, `places` where each task will run. Which group gets
+    which number is an assignment problem: as many shards as possible on their home.
+    """
+    tasks = len(places)
+    at_home = np.zeros((tasks, tasks))
+    for shard, group in enumerate(route):
+        at_home[group] += [homes[shard] == place for place in places]
+    groups, numbers = linear_sum_assignment(-at_home)
+    number_of = dict(zip(groups.tolist(), numbers.tolist(), strict=True))
+    return tuple(number_of[group] for group in route)
 
 
 def moved(old: Route, new: Route) -> list[int]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from threading import Lock
 
-from tidegate.control.route import even_route, rerouted, rescaled
+from tidegate.control.route import Route, even_route, rerouted, rescaled
 from tidegate.errors import AskedWrongly, nearest
 from tidegate.pipelines.graph import Keyed, Map, Node
 from tidegate.spark.batchplan import BatchPlan, OperatorPlan
@@ -51,6 +51,15 @@ class Allocation:
         with self._lock:
             old = self._wanted[operator]
             self._wanted[operator] = OperatorPlan(old.tasks, rerouted(old.route, moves, old.tasks))
+
+    def relabel(self, operator: str, old: Route, new: Route) -> None:
+        """Tasks got other numbers: what was wished for since is translated."""
+        number = dict(zip(old, new, strict=True))
+        with self._lock:
+            entry = self._wanted[operator]
+            if set(entry.route) <= set(number):
+                route = tuple(number[task] for task in entry.route)
+                self._wanted[operator] = OperatorPlan(entry.tasks, route)
 
     def snapshot(self) -> dict[str, OperatorPlan]:
         """What holds now."""

@@ -2,36 +2,38 @@
 
 Spark places the tasks behind a shuffle anywhere. A task that also reads a cached block is placed
 where that block is. An *anchor* is a tiny cached frame with one row per task, partitioned like the
-operator's rows, and the operator reads both (DESIGN: the cogroup of anchor and rows).
+operator's rows, and the operator reads both (a cogroup of anchor and rows).
 
-A new anchor is made when the number of tasks or the executors change. It is made to lie where the
-old one did, task by task: its rows start as blocks that prefer those executors, and a shuffle-read
-task prefers the executor that wrote its input. Tasks that are new go to the executors with the
-fewest. So a rescale or a lost executor moves only what must move.
+A new anchor is made when the number of tasks or the executors change. Where its blocks come to lie
+is Spark's choice (a shuffle prefers hosts, never an executor), so the tasks' numbers follow: the
+next route is relabelled so that as many shards as possible stay on the executor whose cache has
+them. A rescale or a lost executor then moves only what must move.
 """
 
-from collections import Counter
+import itertools
 from dataclasses import dataclass, field
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
+from tidegate.control.route import Route, relabelled
 from tidegate.spark.worker import TASK
 
-_ALONE = frozenset({"driver"})
+Executors = frozenset[str]
+_serial = itertools.count()
+ALONE: Executors = frozenset()
+"""All is one process: there is nothing to choose."""
 
 
-def working_executors(session: SparkSession) -> frozenset[str]:
-    """Spark's names ("executor_HOST_ID") of the executors; `driver` when all is one process."""
+def working_executors(session: SparkSession) -> Executors:
+    """Spark's names ("executor_HOST_ID") of the executors; none when all is one process."""
     active = session.sparkContext._jsc.sc().statusStore().executorList(True)
     found = set()
     for number in range(active.size()):
         executor = active.apply(number)
         if executor.id() != "driver":
             found.add(f"executor_{executor.hostPort().rsplit(':', 1)[0]}_{executor.id()}")
-    return frozenset(found) or _ALONE
+    return frozenset(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,65 +42,51 @@ class Anchor:
 
     frame: DataFrame
     tasks: int
-    executors: frozenset[str]
-
-    def places(self) -> list[str | None]:
-        """The executor of each task's block, as Spark names it."""
-        context = self.frame.sparkSession.sparkContext._jsc.sc()
-        relation = self.frame._jdf.queryExecution().withCachedData()
-        blocks = relation.cacheBuilder().cachedColumnBuffers()
-        found: list[str | None] = []
-        for task in range(self.tasks):
-            preferred = context.getPreferredLocs(blocks, task)
-            found.append(str(preferred.head()) if preferred.nonEmpty() else None)
-        return found
-
-
-def spread(old: list[str | None], tasks: int, executors: frozenset[str]) -> list[str]:
-    """An executor for each task: where it was, else the one with the fewest tasks."""
-    kept = [place if place in executors else None for place in old[:tasks]]
-    kept += [None] * (tasks - len(kept))
-    most = -(-tasks // len(executors))
-    load: Counter[str] = Counter()
-    chosen: list[str | None] = []
-    for place in kept:
-        stays = place is not None and load[place] < most
-        if place is not None and stays:
-            load[place] += 1
-        chosen.append(place if stays else None)
-    final: list[str] = []
-    for place in chosen:
-        if place is None:
-            place = min(sorted(executors), key=lambda name: load[name])
-            load[place] += 1
-        final.append(place)
-    return final
+    executors: Executors
+    places: tuple[str, ...]
+    """The executor of each task's block, as Spark names it."""
 
 
 @dataclass(slots=True)
 class Anchors:
-    """The anchors of a segment's operators."""
+    """The anchors of a segment's operators, and where each shard's cache is."""
 
     session: SparkSession
     _kept: dict[str, Anchor] = field(default_factory=dict)
+    _homes: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def of(self, operator: str, tasks: int, executors: frozenset[str]) -> DataFrame:
+    def of(self, operator: str, tasks: int, executors: Executors) -> DataFrame:
         """The anchor of an operator with so many tasks on these executors."""
+        return self._anchor(operator, tasks, executors).frame
+
+    def follow(self, operator: str, route: Route, tasks: int, executors: Executors) -> Route:
+        """The route of a new batch, with tasks numbered so that shards stay where they are."""
+        anchor = self._anchor(operator, tasks, executors)
+        if not anchor.places:
+            return route
+        homes = self._homes.get(operator)
+        if homes is not None:
+            route = relabelled(route, homes, anchor.places)
+        self._homes[operator] = tuple(anchor.places[task] for task in route)
+        return route
+
+    def _anchor(self, operator: str, tasks: int, executors: Executors) -> Anchor:
         kept = self._kept.get(operator)
         if kept is not None and kept.tasks == tasks and kept.executors == executors:
-            return kept.frame
-        if executors == _ALONE:
-            rows = self.session.range(0, tasks, 1, tasks).selectExpr(f"cast(id as int) as {TASK}")
-        else:
-            places = spread([] if kept is None else kept.places(), tasks, executors)
-            rows = _placed(self.session, places)
+            return kept
+        # Spark caches by plan: equal plans would share one cache, and lose it together.
+        first = next(_serial) << 32
+        numbers = self.session.range(first, first + tasks, 1, tasks)
+        rows = numbers.selectExpr(f"cast(id - {first} as int) as {TASK}")
         frame = rows.repartitionById(tasks, F.col(TASK)).persist()
-        if executors != _ALONE:
-            frame.count()  # now, while nothing else runs, so that every block gets its place
+        places: tuple[str, ...] = ()
+        if executors != ALONE:
+            frame.count()  # now, so that every block has its place
+            places = _places(frame, tasks)
         if kept is not None:
             kept.frame.unpersist()
-        self._kept[operator] = Anchor(frame, tasks, executors)
-        return frame
+        self._kept[operator] = Anchor(frame, tasks, executors, places)
+        return self._kept[operator]
 
     def release(self) -> None:
         """Let the cached blocks go."""
@@ -107,19 +95,11 @@ class Anchors:
         self._kept.clear()
 
 
-def _placed(session: SparkSession, places: list[str]) -> DataFrame:
-    """One row per task in a partition of its own that prefers the task's executor."""
-    context: Any = session.sparkContext
-    jvm = context._jvm
-    pairs = jvm.java.util.ArrayList()
-    for task, place in enumerate(places):
-        where = jvm.java.util.ArrayList()
-        where.add(place)
-        values = context._gateway.new_array(jvm.java.lang.Object, 1)
-        values[0] = task
-        row = jvm.org.apache.spark.sql.RowFactory.create(values)
-        pairs.add(jvm.scala.Tuple2(row, jvm.PythonUtils.toSeq(where)))
-    kind = jvm.scala.reflect.ClassTag.apply(jvm.java.lang.Class.forName("org.apache.spark.sql.Row"))
-    blocks = context._jsc.sc().makeRDD(jvm.PythonUtils.toSeq(pairs), kind)
-    schema = session._jsparkSession.parseDataType(StructType().add(TASK, "integer", False).json())
-    return DataFrame(session._jsparkSession.createDataFrame(blocks, schema), session)
+def _places(frame: DataFrame, tasks: int) -> tuple[str, ...]:
+    context = frame.sparkSession.sparkContext._jsc.sc()
+    blocks = frame._jdf.queryExecution().withCachedData().cacheBuilder().cachedColumnBuffers()
+    found = []
+    for task in range(tasks):
+        preferred = context.getPreferredLocs(blocks, task)
+        found.append(str(preferred.head()) if preferred.nonEmpty() else "")
+    return tuple(found)

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from tidegate.errors import TidegateError
 from tidegate.pipelines.graph import Channel, Keyed, Map, Merge, Node, Segment, Sink, Source
 from tidegate.pipelines.schema import struct_of
-from tidegate.spark.anchors import Anchors
+from tidegate.spark.anchors import Anchors, Executors
 from tidegate.spark.batchplan import BatchPlan, OperatorPlan
 from tidegate.spark.state.files import Durable
 from tidegate.spark.state.layer import NodeCache
@@ -106,7 +106,7 @@ class Compiler:
         plan: BatchPlan,
         versions: Mapping[str, Version],
         anchors: Anchors,
-        executors: frozenset[str],
+        executors: Executors,
     ) -> "Frames":
         """The DataFrame behind every node. Nothing runs yet."""
         made = Frames()
@@ -137,7 +137,7 @@ class Compiler:
         plan: BatchPlan,
         versions: Mapping[str, Version],
         anchors: Anchors,
-        executors: frozenset[str],
+        executors: Executors,
     ) -> DataFrame:
         if isinstance(node, Source | Channel):
             if not many:

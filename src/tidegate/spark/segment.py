@@ -19,8 +19,8 @@ from pyspark.sql import DataFrame
 from tidegate.errors import TidegateError
 from tidegate.pipelines.graph import Graph, Keyed, Segment, Sink
 from tidegate.spark.allocation import Allocation
-from tidegate.spark.anchors import Anchors, working_executors
-from tidegate.spark.batchplan import BatchPlan, Plans
+from tidegate.spark.anchors import Anchors, Executors, working_executors
+from tidegate.spark.batchplan import BatchPlan, OperatorPlan, Plans
 from tidegate.spark.channel import ChannelTask, Log
 from tidegate.spark.checkpoint import Checkpoint
 from tidegate.spark.frames import Compiler, Frames
@@ -114,15 +114,15 @@ class SegmentRun:
 
     def _run(self, batch: DataFrame, batch_id: int) -> BatchResult:
         clock = _Steps()
+        executors = working_executors(batch.sparkSession)
         plan = self.plans.read(batch_id)
         replayed = plan is not None
         if plan is None:
-            plan = BatchPlan(batch_id, time.time_ns() // 1000, self.allocation.snapshot())
+            operators = self._followed(executors)
+            plan = BatchPlan(batch_id, time.time_ns() // 1000, operators)
             self.plans.write(plan)
         before = self._versions(batch_id - 1)
         clock.step("plan")
-        session = batch.sparkSession
-        executors = working_executors(session)
         frames = self.compiler.frames(batch, plan, before, self.anchors, executors)
         clock.step("compile")
         try:
@@ -150,8 +150,19 @@ class SegmentRun:
             time.time(),
             clock.steps_s,
             tuple(reports),
-            len(executors),
+            max(1, len(executors)),
         )
+
+    def _followed(self, executors: Executors) -> dict[str, OperatorPlan]:
+        """What is wished for, with tasks numbered so that shards stay on their executors."""
+        wished = self.allocation.snapshot()
+        for operator in self.segment.keyed:
+            entry = wished[operator.name]
+            route = self.anchors.follow(operator.name, entry.route, entry.tasks, executors)
+            if route != entry.route:
+                wished[operator.name] = OperatorPlan(entry.tasks, route)
+                self.allocation.relabel(operator.name, entry.route, route)
+        return wished
 
     def _versions(self, batch_id: int) -> dict[str, Version]:
         """The state after a batch: from memory when this run committed it, else its manifest."""
