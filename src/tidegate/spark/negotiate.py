@@ -121,6 +121,7 @@ class ExecutorNegotiator:
                 ids.add(executor)
             self._context.killExecutors(self._jvm.PythonUtils.toSeq(ids))
             self.released += going
+            self._request(wanted)  # killExecutors lowers the target once more
 
     def overdue(self) -> str | None:
         """A request that was not granted in three times the usual time."""
