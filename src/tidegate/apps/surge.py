@@ -19,7 +19,7 @@ from tidegate.control.policies.latency import LatencyOptions
 from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.pipelines.functions import count
-from tidegate.pipelines.stream import pipeline
+from tidegate.pipelines.stream import Stream, pipeline
 from tidegate.spark.loop import ControlLoop
 from tidegate.spark.run import Run
 from tidegate.spark.source import arrivals
@@ -109,12 +109,7 @@ def run_surge(
         most = cores if isinstance(cores, int) else cores[1]
         warm_up(spark, Path(directory) / "warm-up", most)
         checkpoint = str(Path(directory) / "surge")
-        stream = arrivals(spark, profile, keys=keys, seed=seed, seconds=seconds, partitions=2)
-        flow = (
-            pipeline("surge", stream, arrival="timestamp")
-            .map(waiting_map(MAP_WAIT_S), name="enrich", tasks=(1, CORES[1]))
-            .keyed("count", Waiting(count(), KEYED_WAIT_S), key="key", shards=SHARDS)
-        )
+        flow = surge_flow(spark, profile, keys, seed, seconds)
         least = cores if isinstance(cores, int) else cores[0]
         run = start(
             flow.graph,
@@ -138,6 +133,18 @@ def run_surge(
         verified = _verify(checkpoint, profile, keys, seed, arrived)
     peak = peak_cores(float(profile.rates.max()), target_s)
     return Surge(policy, list(loop.records), arrived, counted, verified, peak)
+
+
+def surge_flow(
+    spark: SparkSession, profile: Profile, keys: Keys, seed: int, seconds: float
+) -> Stream:
+    """The pipeline of the story: a map that waits and a keyed count that waits."""
+    stream = arrivals(spark, profile, keys=keys, seed=seed, seconds=seconds, partitions=2)
+    return (
+        pipeline("surge", stream, arrival="timestamp")
+        .map(waiting_map(MAP_WAIT_S), name="enrich", tasks=(1, CORES[1]))
+        .keyed("count", Waiting(count(), KEYED_WAIT_S), key="key", shards=SHARDS)
+    )
 
 
 def warm_up(spark: SparkSession, place: Path, tasks: int) -> None:
