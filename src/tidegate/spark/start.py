@@ -22,6 +22,7 @@ from tidegate.spark.report import Reports
 from tidegate.spark.run import Run
 from tidegate.spark.segment import SegmentRun
 from tidegate.spark.state.files import Durable
+from tidegate.units import parse_duration
 
 CACHE_VARIABLE = "TIDEGATE_CACHE"
 
@@ -47,10 +48,11 @@ def start(
 ) -> Run:
     """Check the pipeline and its checkpoint, start one query per segment, and keep the target.
 
-    With `target` ("2 seconds"; on the mean, or on `percentile` 50, 95 or 99) a control loop runs
-    beside the queries, with at least and at most `cores`. docs/decisions.md explains the rest.
+    `Stream.start` says what each option does; its options are these.
     """
     graph.check()
+    trigger_ms = None if trigger is None else _trigger_ms(trigger)
+    _check_counts(tasks, sample_every)
     session = _session(graph)
     if "://" not in checkpoint:
         checkpoint = str(Path(checkpoint).absolute())  # tasks have other working directories
@@ -74,7 +76,7 @@ def start(
             excluded=excluded,
             dry_run=dry_run,
         )
-    run = _queries(graph, session, checkpoint, trigger, tasks, cache, sample_every, options)
+    run = _queries(graph, session, checkpoint, trigger_ms, tasks, cache, sample_every, options)
     if options is not None:
         run.loop = ControlLoop(run, session, options, checkpoint)
         run.loop.start()
@@ -85,7 +87,7 @@ def _queries(
     graph: Graph,
     session: SparkSession,
     checkpoint: str,
-    trigger: str | None,
+    trigger_ms: int | None,
     tasks: int | None,
     cache: str | None,
     sample_every: int,
@@ -124,14 +126,34 @@ def _queries(
             .option("checkpointLocation", place.segment(name).below("spark").location)
             .foreachBatch(part)
         )
-        if trigger is not None:
-            writer = writer.trigger(processingTime=trigger)
+        if trigger_ms is not None:
+            writer = writer.trigger(processingTime=f"{trigger_ms} milliseconds")
         try:
             run._begin(name, writer.start())
         except Exception:
             run.stop()
             raise
     return run
+
+
+def _trigger_ms(text: str) -> int:
+    """An interval between micro-batches, in the milliseconds that Spark counts in."""
+    try:
+        milliseconds = round(parse_duration(text) * 1e3)
+    except AskedWrongly as error:
+        raise AskedWrongly(f"trigger: {error}") from None
+    if milliseconds < 1:
+        raise AskedWrongly(
+            f"trigger: '{text}' is shorter than a millisecond; give a longer one, or leave trigger "
+            "out and one micro-batch follows the other"
+        )
+    return milliseconds
+
+
+def _check_counts(tasks: int | None, sample_every: int) -> None:
+    for name, value in (("tasks", tasks), ("sample_every", sample_every)):
+        if value is not None and value < 1:
+            raise AskedWrongly(f"{name}={value}: give a whole number from 1")
 
 
 def _stream(session: SparkSession, node: Node, place: Checkpoint) -> DataFrame:
