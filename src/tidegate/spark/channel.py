@@ -9,16 +9,15 @@ import json
 import time
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from tidegate.spark.report import TaskReport
 from tidegate.spark.state.files import Durable
-from tidegate.spark.worker import part_of_task, place
+from tidegate.spark.worker import part_report
 
 FORMAT = "tidegate-channel"
 _KEPT = 3
@@ -97,32 +96,17 @@ class ChannelTask:
         """Write, and report the file's name; nothing is emitted."""
         started_s, clock = time.time(), time.perf_counter()
         kept = [block for block in blocks if block.num_rows]
-        task, part = part_of_task(self.channel)
         rows = sum(block.num_rows for block in kept)
-        name = f"{self.batch_id:010d}-{task:05d}-{part:03d}-{uuid.uuid4().hex[:8]}.arrow"
+        told = part_report(self.batch_id, self.channel, rows, rows, 0.0, started_s)
+        name = f"{self.batch_id:010d}-{told.task:05d}-{told.part:03d}-{uuid.uuid4().hex[:8]}.arrow"
         if kept:
             buffer = pa.BufferOutputStream()
             with pa.ipc.new_file(buffer, kept[0].schema) as writer:
                 for block in kept:
                     writer.write_batch(block)
             self.data.write(name, buffer.getvalue())
-        self.accumulator.add(
-            [
-                TaskReport(
-                    batch_id=self.batch_id,
-                    operator=self.channel,
-                    task=task,
-                    part=part,
-                    rows_in=rows,
-                    rows_out=rows,
-                    busy_s=time.perf_counter() - clock,
-                    function_s=0.0,
-                    executor=place(),
-                    started_s=started_s,
-                    file=(name, rows) if kept else None,
-                )
-            ]
-        )
+        file = (name, rows) if kept else None
+        self.accumulator.add([replace(told, busy_s=time.perf_counter() - clock, file=file)])
         yield from ()
 
 
