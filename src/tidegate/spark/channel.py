@@ -16,11 +16,12 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from tidegate.spark.state.files import Durable
+from tidegate.spark.state.files import Durable, Missing
 from tidegate.spark.worker import part_report
 
 FORMAT = "tidegate-channel"
 _KEPT = 3
+_SWEEP_EVERY = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,23 @@ class Log:
         name = _name(batch_id)
         if files and not self.commits.exists(name):
             self.commits.write_json(name, {"batch": batch_id, "files": sorted(files)})
+        if batch_id % _SWEEP_EVERY == 0:
+            self.sweep(batch_id - _KEPT)
+
+    def sweep(self, until_batch: int) -> None:
+        """Remove what failed tries left behind: files of old batches that were not handed over.
+
+        The consumer may forget a batch meanwhile; its files are then going anyway.
+        """
+        handed: set[str] = set()
+        names = self.commits.names()
+        for name in names:
+            try:
+                handed.update(file for file, _ in self.commits.read_json(name)["files"])
+            except Missing:
+                continue
+        self.data.sweep(handed, until_batch)
+        self.commits.sweep(names, until_batch)
 
     def files(self, start: int, end: int) -> list[str]:
         """The files of the producer batches from `start` up to `end`, in order."""

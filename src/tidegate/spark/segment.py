@@ -92,10 +92,14 @@ class SegmentRun:
         for operator in self.segment.keyed:
             self.checkpoint.state.below(operator.name).make()
         for write in self.segment.writes:
-            Log(self.checkpoint.channel(write.channel.name)).make()
+            log = Log(self.checkpoint.channel(write.channel.name))
+            log.make()
+            log.sweep(log.length() - 1)
         committed = self.manifests.committed()
         if committed:
             self.manifests.verify(self._versions(committed[-1]))
+            self.manifests.tidy()
+            self.plans.tidy(committed[-1])
         newest = self.plans.newest()
         if newest is not None:
             self.allocation.adopt(newest)
@@ -230,7 +234,8 @@ class SegmentRun:
         own = [report for report in reports if report.operator == name]
         changes = [report.change for report in own if report.change is not None]
         newest = [r.newest_event_us for r in own if r.newest_event_us is not None]
-        return version.after(changes, max(newest) if newest else None)
+        delay_us = next(node.bound.delay_us for node in self.segment.keyed if node.name == name)
+        return version.after(changes, max(newest) if newest else None, delay_us)
 
 
 def _callable(task: ChannelTask) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
