@@ -29,6 +29,8 @@ from tidegate.spark.state.manifest import Manifests
 from tidegate.spark.state.version import Version
 
 _REMEMBERED = 512
+_RECORDS_PER_BLOCK = 1 << 17
+"""Rows of an Arrow block that Spark hands over; set in the query's own session only."""
 
 
 class Stopping(Exception):
@@ -121,6 +123,8 @@ class SegmentRun:
         # A micro-batch is small and planned by us: planning it again stage by stage (AQE) cost a
         # fifth of it. A sink that wants AQE may set it again in its own session.
         session.conf.set("spark.sql.adaptive.enabled", "false")
+        session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", _RECORDS_PER_BLOCK)
+        self.anchors.session = session  # what is joined with an anchor runs in the anchor's session
         executors = working_executors(session)
         plan = self.plans.read(batch_id)
         replayed = plan is not None

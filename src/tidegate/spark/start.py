@@ -51,7 +51,7 @@ def start(
     `Stream.start` says what each option does; its options are these.
     """
     graph.check()
-    trigger_ms = None if trigger is None else _trigger_ms(trigger)
+    trigger = None if trigger is None else _interval(trigger)
     _check_counts(tasks, sample_every)
     session = _session(graph)
     if "://" not in checkpoint:
@@ -76,7 +76,7 @@ def start(
             excluded=excluded,
             dry_run=dry_run,
         )
-    run = _queries(graph, session, checkpoint, trigger_ms, tasks, cache, sample_every, options)
+    run = _queries(graph, session, checkpoint, trigger, tasks, cache, sample_every, options)
     if options is not None:
         run.loop = ControlLoop(run, session, options, checkpoint)
         run.loop.start()
@@ -87,7 +87,7 @@ def _queries(
     graph: Graph,
     session: SparkSession,
     checkpoint: str,
-    trigger_ms: int | None,
+    trigger: str | None,
     tasks: int | None,
     cache: str | None,
     sample_every: int,
@@ -97,7 +97,6 @@ def _queries(
     place.open(graph)
     mark = _mark(checkpoint)
     session.dataSource.register(ChannelSource)
-    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(1 << 17))
     least = session.sparkContext.defaultParallelism if options is None else options.bounds.least
     given = cache or os.environ.get(CACHE_VARIABLE)
     shared = str(Path(tempfile.gettempdir()) / f"tidegate-{os.getuid()}")
@@ -126,8 +125,8 @@ def _queries(
             .option("checkpointLocation", place.segment(name).below("spark").location)
             .foreachBatch(part)
         )
-        if trigger_ms is not None:
-            writer = writer.trigger(processingTime=f"{trigger_ms} milliseconds")
+        if trigger is not None:
+            writer = writer.trigger(processingTime=trigger)
         try:
             run._begin(name, writer.start())
         except Exception:
@@ -136,8 +135,8 @@ def _queries(
     return run
 
 
-def _trigger_ms(text: str) -> int:
-    """An interval between micro-batches, in the milliseconds that Spark counts in."""
+def _interval(text: str) -> str:
+    """An interval between micro-batches in Spark's words: it counts milliseconds."""
     try:
         milliseconds = round(parse_duration(text) * 1e3)
     except AskedWrongly as error:
@@ -147,7 +146,7 @@ def _trigger_ms(text: str) -> int:
             f"trigger: '{text}' is shorter than a millisecond; give a longer one, or leave trigger "
             "out and one micro-batch follows the other"
         )
-    return milliseconds
+    return f"{milliseconds} milliseconds"
 
 
 def _check_counts(tasks: int | None, sample_every: int) -> None:
