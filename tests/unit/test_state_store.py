@@ -56,8 +56,8 @@ batch_of_rows = st.tuples(
 )
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.lists(batch_of_rows, min_size=1, max_size=22), st.sampled_from([1, 3, 62]))
+@settings(max_examples=20, deadline=None)
+@given(st.lists(batch_of_rows, min_size=4, max_size=18), st.sampled_from([1, 3, 62]))
 def test_state_is_what_a_dictionary_holds(batches, bits):
     with tempfile.TemporaryDirectory() as directory:
         store = Store(Path(directory), SUM, KEY, bits=bits)
