@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         window,
     )
     from tidegate.pipelines.keyed import KeyedBatch, Update
+    from tidegate.pipelines.shedding import ShedClass
     from tidegate.pipelines.stream import Stream, pipeline
     from tidegate.spark.run import Run
     from tidegate.spark.session import session
@@ -35,6 +36,7 @@ _HOMES = {
     "TidegateError": "errors",
     "KeyedBatch": "pipelines.keyed",
     "Update": "pipelines.keyed",
+    "ShedClass": "pipelines.shedding",
     "Stream": "pipelines.stream",
     "pipeline": "pipelines.stream",
     "Run": "spark.run",
@@ -62,6 +64,7 @@ __all__ = [
     "AskedWrongly",
     "KeyedBatch",
     "Run",
+    "ShedClass",
     "Stream",
     "TidegateError",
     "Update",
