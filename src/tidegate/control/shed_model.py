@@ -10,6 +10,8 @@ from tidegate.control.shed import Look, check_target, most_keep
 from tidegate.control.shed_feedback import Steps, corrected, gain
 from tidegate.control.shed_switch import Switch
 
+CAUTION = 0.5
+"""Of the gain: a model's error changes slowly, and a full gain would follow the noise of rounds."""
 MOST_CORRECTION = 2.0
 """The aim stays between the target over and times this: a model further off is not to be mended by
 asking it for something else."""
@@ -48,6 +50,6 @@ class ModelShedder:
         delay_steps = self._steps.delay_steps(look, self._shed_since_s)
         if delay_steps is None or look.latency_s is None:
             return
-        aim_s = corrected(self.aim_s, self._target_s, look.latency_s, gain(delay_steps))
+        aim_s = corrected(self.aim_s, self._target_s, look.latency_s, CAUTION * gain(delay_steps))
         most_s, least_s = self._target_s * MOST_CORRECTION, self._target_s / MOST_CORRECTION
         self.aim_s = min(max(aim_s, least_s), most_s)

@@ -86,6 +86,8 @@ class RoundsOutcome:
     """One per decision."""
     keep: Vector
     """One per decision."""
+    arrived: float
+    """Rows that came."""
     left: float
     """Rows that wait, or are in a round, at the end."""
 
@@ -173,6 +175,7 @@ class RoundsSimulation:
             kept=np.array([one.kept for one in self._rounds]),
             decided_s=np.array(decided),
             keep=np.array(keeps),
+            arrived=float(self._arrived[-1]),
             left=waiting + (0.0 if self._round is None else self._round.offered),
         )
 
