@@ -59,7 +59,9 @@ def keep_by_class(
             break
         filled = water_fill(wants, [classes[n].weight for n in level], floors, base + left)
         shares.update(zip(level, map(float, filled), strict=True))
-        left -= sum(want * shares[n] for want, n in zip(wants, level, strict=True)) - base
+        if min(filled) < 1.0:
+            break
+        left -= sum(wants) - base
     return shares
 
 

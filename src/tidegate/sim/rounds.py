@@ -22,6 +22,7 @@ from tidegate.workload.profile import Profile
 Vector = npt.NDArray[np.float64]
 
 BUCKET_S = 0.01
+ROW_S = 1e-5
 _METER_FADING = 0.8
 
 
@@ -33,7 +34,7 @@ class RoundsWorld:
     """Rows per second for one query, all its sources together."""
     queries: int
     seconds: float
-    row_s: float = 1e-5
+    row_s: float = ROW_S
     """c_p: engine seconds per row processed."""
     gather_s: float = 2e-7
     """c_s: engine seconds per row that comes, kept or not."""
@@ -184,7 +185,7 @@ class RoundsSimulation:
 
     def _advance(self, until_s: float) -> list[_Round]:
         """Rounds one after the other up to a moment; those that ended."""
-        ended = []
+        ended: list[_Round] = []
         while True:
             if self._round is None:
                 free_s = self._rounds[-1].end_s if self._rounds else 0.0

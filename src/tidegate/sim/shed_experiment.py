@@ -1,12 +1,12 @@
 """The overload paper's experiment in two simulated bodies, judged alike.
 
-The load is the paper's: the rate of every source goes 50, 100, 150, 100 and again, ten seconds each,
-so after every step the shedder has a new overload to meet. One body is the paper's engine
+The load is the paper's: the rate of every source goes 50, 100, 150, 100 and so on, ten seconds
+each, so after every step the shedder has a new overload to meet. One body is the paper's engine
 (sim/rounds), the other a pipeline of micro-batches under the control loop (sim/pipeline), which is
 what runs on Spark. Both decide every 250 ms.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +21,7 @@ from tidegate.control.shed_catalogue import shedder
 from tidegate.errors import AskedWrongly
 from tidegate.models.microbatch import BatchCost
 from tidegate.sim.pipeline import Outcome, Segment, Stage, World, simulate
-from tidegate.sim.rounds import RoundsWorld, simulate_rounds
+from tidegate.sim.rounds import ROW_S, RoundsWorld, simulate_rounds
 from tidegate.workload.profile import Profile, steps
 
 Vector = npt.NDArray[np.float64]
@@ -102,7 +102,7 @@ def overload(
 
 
 def engine_world(queries: int, seconds: float, *, seed: int = 1, speed: float = 1.0) -> RoundsWorld:
-    """The paper's sources and so many of its queries; at 100 the machine is just full on average."""
+    """The paper's sources and so many queries; at 100 the machine is just full on average."""
     profile = paper_load(SOURCES * LOWEST_RATE, seconds)
     return RoundsWorld(
         profile=profile,
@@ -115,7 +115,7 @@ def engine_world(queries: int, seconds: float, *, seed: int = 1, speed: float = 
 
 
 def _engine(by: str | None, target_s: float, lowest: float, seconds: float, seed: int) -> Series:
-    full = 1.0 / (SOURCES * LOWEST_RATE * RoundsWorld.__dataclass_fields__["row_s"].default)
+    full = 1.0 / (SOURCES * LOWEST_RATE * ROW_S)
     world = engine_world(round(lowest * full), seconds, seed=seed)
     outcome = simulate_rounds(world, None if by is None else shedder(by, target_s))
     rates = [
@@ -199,6 +199,22 @@ def _results(outcome: Outcome, world: World) -> tuple[Vector, Vector, Vector]:
     ]
     columns = np.array(found, np.float64).reshape(-1, 3)
     return columns[:, 0], columns[:, 1], columns[:, 2]
+
+
+def pooled(runs: Sequence[Series]) -> Series:
+    """Runs of the same load with other seeds as one: what is noise in each evens out."""
+    at_s = np.concatenate([run.at_s for run in runs])
+    order = np.argsort(at_s, kind="stable")
+    first = runs[0]
+    return Series(
+        at_s=at_s[order],
+        latency_s=np.concatenate([run.latency_s for run in runs])[order],
+        kept=np.concatenate([run.kept for run in runs])[order] / len(runs),
+        offered_rate=first.offered_rate,
+        keep=first.keep,
+        capacity=float(np.mean([run.capacity for run in runs])),
+        balance=max((run.balance for run in runs), key=abs),
+    )
 
 
 def judge(series: Series, target_s: float, seconds: float) -> Verdict:

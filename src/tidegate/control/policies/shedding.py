@@ -2,8 +2,8 @@
 
 The inner policy decides first, on the load as it is offered, so it asks for the cores that would
 carry all of it. What it decides holds from the next micro-batch on, except cores, which take their
-time. So the question is: with the tasks and cores that the next batch will really have, and balanced
-as they will be, does keeping all its rows miss the target? Only then is something shed, and just as
+time. So the question is: with the tasks and cores that the next batch will really have, balanced as
+they will be, does keeping all its rows miss the target? Only then is something shed, and just as
 much; when the cores have come the answer is no, and nothing is.
 """
 
