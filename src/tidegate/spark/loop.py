@@ -164,7 +164,7 @@ class ControlLoop:
         return record
 
     def act(self, decision: Decision) -> None:
-        """Do what was decided: cores, then tasks, then routes; all hold from the next batch on."""
+        """Do what was decided: cores, tasks, routes, shedding; all hold from the next batch on."""
         if decision.cores is not None:
             self.negotiator.ask(decision.cores)
         for operator, tasks in decision.tasks.items():
@@ -172,6 +172,9 @@ class ControlLoop:
         for operator, moves in decision.moves.items():
             tasks = self._run.allocation()[operator].tasks
             self._run.reroute(operator, {s: t for s, t in moves.items() if t < tasks})
+        if decision.keep is not None or decision.keep_by_class:
+            keep = self._run.keep()[0] if decision.keep is None else decision.keep
+            self._run.shed(keep, decision.keep_by_class)
 
 
 def new_controller(options: ControlOptions) -> Controller:
