@@ -14,6 +14,7 @@ from tidegate.control.decision import Decision
 from tidegate.control.policies.catalogue import PIPELINE_POLICIES, pipeline_policy
 from tidegate.control.policies.cycle import Bounds
 from tidegate.control.policies.latency import LatencyOptions
+from tidegate.control.policy import Policy
 from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly, nearest
 from tidegate.recording import RecordWriter
@@ -43,6 +44,8 @@ class ControlOptions:
     limits: Limits
     tick_s: float
     local: bool
+    shed: Callable[[Policy], Policy] | None = None
+    """The last remedy, put around the policy; None: nothing is shed but by hand."""
 
 
 def control_options(
@@ -58,6 +61,7 @@ def control_options(
     between_changes: str | None,
     excluded: Sequence[str],
     dry_run: bool,
+    shed: Callable[[Policy], Policy] | None = None,
 ) -> ControlOptions:
     """What the user asked for; a mistake is told before anything starts."""
     target_s = parse_duration(target)
@@ -84,6 +88,7 @@ def control_options(
         ),
         tick_s=parse_duration(tick),
         local=master.in_one_process,
+        shed=shed,
     )
 
 
@@ -186,6 +191,8 @@ def new_controller(options: ControlOptions) -> Controller:
         options=options.latency,
         tick_s=options.tick_s,
     )
+    if options.shed is not None:
+        policy = options.shed(policy)
     return Controller(
         policy,
         bounds=options.bounds,

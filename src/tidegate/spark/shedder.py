@@ -93,11 +93,13 @@ class Shedder:
             self.part = block.column(PART)[0].as_py()
         if stage.arrivals is not None:
             self._stamps.append(stage.arrivals.of(block))
-        rows = block.column(ROW).to_numpy().view(np.uint64)
-        drawn = draw(rows, self._seen.number(rows), stage.source, self.batch_id)
         code = class_of(block, stage)
         fractions = np.asarray(self.keeps)
-        chosen = drawn < fractions[code]
+        chosen = np.ones(block.num_rows, dtype=np.bool_)
+        if fractions.min() < 1.0:
+            rows = block.column(ROW).to_numpy().view(np.uint64)
+            drawn = draw(rows, self._seen.number(rows), stage.source, self.batch_id)
+            chosen = drawn < fractions[code]
         self._count(code, chosen, block)
         table = table.drop_columns([name for name in OF_SHEDDING if name in table.column_names])
         if stage.weight:

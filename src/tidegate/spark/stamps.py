@@ -20,7 +20,7 @@ ArrowStage: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordB
 """What `DataFrame.mapInArrow` takes."""
 _Parts: TypeAlias = dict[tuple[int, int], Stamps]
 
-_BATCH_ID = "streaming.sql.batchId"
+BATCH_ID = "streaming.sql.batchId"
 """The local property in which Spark tells a task its micro-batch."""
 
 
@@ -55,7 +55,7 @@ class StampCounter:
 
             yield from stage(watched())
             context = TaskContext.get()
-            batch_id = context.getLocalProperty(_BATCH_ID) if context is not None else None
+            batch_id = context.getLocalProperty(BATCH_ID) if context is not None else None
             if context is not None and batch_id is not None and seen:
                 parts.add({(int(batch_id), context.partitionId()): merged(seen)})
 

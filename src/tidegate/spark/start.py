@@ -3,11 +3,12 @@
 import hashlib
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from tidegate.control.policy import Policy
 from tidegate.errors import AskedWrongly
 from tidegate.pipelines.graph import Graph, Node, Source
 from tidegate.pipelines.schema import struct_of
@@ -44,21 +45,24 @@ def start(
     between_changes: str | None = None,
     excluded: Sequence[str] = (),
     dry_run: bool = False,
+    shed: Callable[[Policy], Policy] | None = None,
 ) -> Run:
     """Check the pipeline and its checkpoint, start one query per segment, and keep the target.
 
     With `target` ("2 seconds"; on the mean, or on `percentile` 50, 95 or 99) a control loop runs
-    beside the queries, with at least and at most `cores`. docs/decisions.md explains the rest.
+    beside the queries, with at least and at most `cores`. `shed` puts a last remedy around the
+    policy, for what more cores cannot cover in time. docs/decisions.md explains the rest.
     """
     graph.check()
     session = _session(graph)
     if "://" not in checkpoint:
         checkpoint = str(Path(checkpoint).absolute())  # tasks have other working directories
     options = None
-    if target is None and (cores is not None or dry_run or excluded or policy != "tidegate"):
+    asked = cores is not None or dry_run or excluded or policy != "tidegate" or shed is not None
+    if target is None and asked:
         raise AskedWrongly(
-            "cores, policy, excluded and dry_run say how a target is to be kept; give target=, or "
-            "leave them out"
+            "cores, policy, excluded, dry_run and shed say how a target is to be kept; give "
+            "target=, or leave them out"
         )
     if target is not None:
         options = control_options(
@@ -73,6 +77,7 @@ def start(
             between_changes=between_changes,
             excluded=excluded,
             dry_run=dry_run,
+            shed=shed,
         )
     run = _queries(graph, session, checkpoint, trigger, tasks, cache, sample_every, options)
     if options is not None:
