@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -53,6 +54,22 @@ class Planetlab:
     def mean_latency_s(self) -> float:
         """Over the ticks after the warm-up."""
         return float(np.mean(self.latency_s)) if self.latency_s else float("nan")
+
+    def document(self) -> dict[str, Any]:
+        """The figures, for a table or a JSON document."""
+        told = bool(self.latency_s)
+        return {
+            "queries": self.queries,
+            "mean_latency_s": round(self.mean_latency_s, 3) if told else None,
+            "last_latency_s": round(self.latency_s[-1], 3) if told else None,
+            "offered": self.counts.offered,
+            "kept": self.counts.kept,
+            "shed": self.counts.shed,
+            "nodes": {
+                part.name: {"offered": part.offered, "kept": part.kept, "shed": part.shed}
+                for part in self.counts.classes
+            },
+        }
 
 
 def node_rates(nodes: int) -> Profile:

@@ -34,6 +34,8 @@ from tidegate.spark.state.manifest import Manifests
 from tidegate.spark.state.version import Version
 
 _REMEMBERED = 512
+_UNKNOWN = -2
+"""No batch: what an earlier run left may already have the batch that is replayed in it."""
 
 
 class Stopping(Exception):
@@ -120,7 +122,7 @@ class SegmentRun:
             self.allocation.adopt(newest)
         asked = any(isinstance(n, Source) and n.shedding for n in self.segment.reads)
         if asked or self.ledger.begun():
-            self._totals = (-1, self.ledger.newest())
+            self._totals = (_UNKNOWN, self.ledger.newest())
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         """Run one micro-batch."""
