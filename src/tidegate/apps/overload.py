@@ -7,7 +7,6 @@ load lasts.
 
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from pyspark.sql import SparkSession
 from tidegate.apps.waiting import waiting_map
 from tidegate.benching import Aim, Bench, Options, at_least, at_most
 from tidegate.control.counts import SourceCount
-from tidegate.control.policy import Policy
 from tidegate.control.record import Record
 from tidegate.errors import TidegateError
 from tidegate.pipelines.functions import count
@@ -38,8 +36,6 @@ KEYS = 100
 _SETTLING_TARGETS = 5.0
 """So many target times after the start are not judged."""
 _WARM_S = 8.0
-
-Remedy = Callable[[Policy], Policy]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +82,7 @@ def run_overload(
     target_s: float,
     factor: float,
     seconds: float,
-    shed: Remedy | None,
+    shed: bool | str,
     seed: int = 1,
 ) -> Overload:
     """So many times the capacity for some seconds; with no `shed` nothing is dropped."""
@@ -169,16 +165,17 @@ def sustainable_rate(target_s: float, fixed_s: float) -> float:
     return max(1.0 - 1.5 * fixed_s / target_s, 0.0) * CAPACITY
 
 
-def spark_body(options: Options, remedy: Callable[[float], Remedy]) -> Bench:
+def spark_body(options: Options) -> Bench:
     """Targets of 1, 2 and 3 s at 1.2 to 3 times the capacity, and one run that sheds nothing.
 
-    `remedy` makes the shedding policy for a target.
+    `--shedder NAME` takes another shedder than the default.
     """
     factors = (1.5,) if options.quick else (1.2, 2.0, 3.0)
     targets_s = (2.0,) if options.quick else (1.0, 2.0, 3.0)
+    shed: bool | str = options.extra.get("shedder", True)
     spark = session(f"local[{TASKS}]", "bench-shed")
     options.say("what a batch costs besides its rows: 25 s at 0.4 times capacity")
-    calm = run_overload(spark, target_s=2.0, factor=0.4, seconds=25.0, shed=None)
+    calm = run_overload(spark, target_s=2.0, factor=0.4, seconds=25.0, shed=False)
     results = [_row("none", calm, calm.fixed_s)]
     runs: list[Overload] = []
     for target_s in targets_s:
@@ -186,12 +183,12 @@ def spark_body(options: Options, remedy: Callable[[float], Remedy]) -> Bench:
             seconds = 20.0 + 15.0 * target_s
             options.say(f"target {target_s:g} s at {factor:g} times capacity: {seconds:.0f} s")
             found = run_overload(
-                spark, target_s=target_s, factor=factor, seconds=seconds, shed=remedy(target_s)
+                spark, target_s=target_s, factor=factor, seconds=seconds, shed=shed
             )
             runs.append(found)
             results.append(_row("shedding", found, calm.fixed_s))
     options.say("without shedding at 1.5 times capacity: 50 s")
-    unshed = run_overload(spark, target_s=2.0, factor=1.5, seconds=50.0, shed=None)
+    unshed = run_overload(spark, target_s=2.0, factor=1.5, seconds=50.0, shed=False)
     results.append(_row("none", unshed, calm.fixed_s))
     spark.stop()
     off = [abs(found.mean_latency_s / found.target_s - 1.0) for found in runs]

@@ -17,7 +17,6 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from tidegate.control.counts import SourceCount
-from tidegate.control.policy import Policy
 from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.pipelines.functions import mean, window
@@ -136,7 +135,7 @@ def run_planetlab(
     queries: int,
     seconds: float,
     target_s: float,
-    shed: Callable[[Policy], Policy] | None,
+    shed: bool | str,
     cores: int = 2,
     seed: int = 1,
     on_record: Callable[[Record], None] | None = None,
