@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tidegate.pipelines.stream import Stream, pipeline
     from tidegate.spark.run import Run
     from tidegate.spark.session import session
+    from tidegate.spark.shedding import shedding
     from tidegate.spark.source import arrivals
     from tidegate.spark.state.read import read_state
 
@@ -41,6 +42,7 @@ _HOMES = {
     "pipeline": "pipelines.stream",
     "Run": "spark.run",
     "session": "spark.session",
+    "shedding": "spark.shedding",
     "arrivals": "spark.source",
     "read_state": "spark.state.read",
     **dict.fromkeys(
@@ -79,6 +81,7 @@ __all__ = [
     "read_state",
     "session",
     "sessions",
+    "shedding",
     "sum",
     "top_n",
     "window",

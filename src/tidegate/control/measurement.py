@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tidegate.control.counts import SourceCount
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorMeasurement:
@@ -31,38 +33,6 @@ class OperatorMeasurement:
     """Task of each shard; empty for a map operator."""
     shard_rows: tuple[int, ...] = ()
     """Rows per shard during the tick; empty for a map operator."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClassCount:
-    """Rows of one class of a source."""
-
-    name: str
-    offered: int
-    kept: int
-
-    @property
-    def shed(self) -> int:
-        """Rows that were dropped before the first operator."""
-        return self.offered - self.kept
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceCount:
-    """Rows of one source: offered = kept + shed, to the row."""
-
-    name: str
-    offered: int
-    kept: int
-    classes: tuple[ClassCount, ...] = ()
-    groups_offered: tuple[int, ...] = ()
-    """Rows per key group, where the source names a key to count by; counted while it sheds."""
-    groups_kept: tuple[int, ...] = ()
-
-    @property
-    def shed(self) -> int:
-        """Rows that were dropped before the first operator."""
-        return self.offered - self.kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,15 +9,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from tidegate.control.counts import ClassCount, SourceCount
 from tidegate.control.decision import Decision
 from tidegate.control.measurement import (
     BatchMeasurement,
-    ClassCount,
     Latency,
     Measurement,
     OperatorMeasurement,
     SegmentMeasurement,
-    SourceCount,
 )
 from tidegate.errors import TidegateError
 

@@ -88,7 +88,7 @@ class Stream:
         `by` names the column that tells a row's class and `classes` what each is worth; values
         that are not named are the class 'other'. With `key` rows are also counted per key group,
         `shards` of them. With `weight` rows get the column `_weight`, 1 / keep: how many offered
-        rows each stands for. docs/overload.md tells the rest.
+        rows each stands for. docs/shedding.md tells the rest.
         """
         node = self.graph.nodes[self.node]
         if not isinstance(node, Source):
