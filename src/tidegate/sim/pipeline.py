@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from tidegate.control.balance import imbalance
 from tidegate.control.controller import Controller
+from tidegate.control.counts import SourceCount
 from tidegate.control.decision import Decision
 from tidegate.control.measurement import (
     BatchMeasurement,
@@ -27,7 +28,6 @@ from tidegate.control.measurement import (
     Measurement,
     OperatorMeasurement,
     SegmentMeasurement,
-    SourceCount,
 )
 from tidegate.control.record import Record
 from tidegate.control.route import Route, even_route, rerouted, rescaled
