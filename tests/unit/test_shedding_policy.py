@@ -7,9 +7,9 @@ import pytest
 from pipeline_worlds import BOUNDS, measured, world
 
 from tidegate.control.controller import Controller, Limits
+from tidegate.control.counts import ClassCount, SourceCount
 from tidegate.control.decision import Decision, hold
 from tidegate.control.gathering import Gathering
-from tidegate.control.counts import ClassCount, SourceCount
 from tidegate.control.measurement import BatchMeasurement, Measurement
 from tidegate.control.next_round import RoundWatch
 from tidegate.control.policies.catalogue import PIPELINE_POLICIES, pipeline_policy
