@@ -17,11 +17,12 @@ from tidegate.control.shed_feedback import (
     stable_below,
 )
 from tidegate.control.shed_model import MOST_CORRECTION, ModelShedder
+from tidegate.control.shed_shares import QueryLoad, shares
 from tidegate.errors import AskedWrongly
 from tidegate.models.microbatch import BatchCost
 from tidegate.models.rounds import RoundOutlook
-from tidegate.sim.rounds import RoundsWorld, simulate_rounds
-from tidegate.sim.shed_experiment import BODIES, judge, overload, paper_load
+from tidegate.sim.rounds import ROW_S, RoundsWorld, simulate_rounds
+from tidegate.sim.shed_experiment import BODIES, engine_world, judge, overload, paper_load
 from tidegate.workload.profile import constant, steps
 
 
@@ -177,6 +178,29 @@ def test_an_engine_with_room_sheds_nothing() -> None:
     assert (outcome.keep == 1.0).all()
     assert outcome.kept.sum() == outcome.offered.sum()
     assert outcome.mean_latency_s(5.0) < 0.2
+
+
+def test_a_target_below_the_floor_is_refused_before_the_run() -> None:
+    with pytest.raises(AskedWrongly, match="below the floor of 120 ms"):
+        overload("micro-batch", "model", target_s=0.1, lowest=1.1, seconds=60.0)
+
+
+def test_queries_with_targets_of_their_own_hold_them_on_one_machine() -> None:
+    targets_s = {"quick": 0.5, "slow": 3.0}
+    cost = BatchCost(fixed_s=0.01, work_s=ROW_S)
+    loads = [
+        QueryLoad(name=name, target_s=target_s, arrival_rate=80_000.0, cost=cost)
+        for name, target_s in targets_s.items()
+    ]
+    for share in shares(loads, 1.0):
+        world = engine_world(80, 60.0, speed=share.cores)
+        target_s = targets_s[share.name]
+        outcome = simulate_rounds(world, shedder("model", target_s))
+        busy = outcome.ended_s > 20.0
+        kept = outcome.kept[busy].sum() / outcome.offered[busy].sum()
+        assert kept == pytest.approx(share.keep, rel=0.1)
+        high = (outcome.ended_s > 25.0) & (outcome.ended_s < 30.0)
+        assert outcome.latency_s[high].mean() == pytest.approx(target_s, rel=0.1)
 
 
 def test_an_overload_that_ends_is_forgotten() -> None:

@@ -18,6 +18,7 @@ from tidegate.control.policies.cycle import Bounds
 from tidegate.control.policies.latency import LatencyOptions
 from tidegate.control.policies.shedding import shedding
 from tidegate.control.shed_catalogue import shedder
+from tidegate.control.shed_classes import refuse_below_floor
 from tidegate.errors import AskedWrongly
 from tidegate.models.microbatch import BatchCost
 from tidegate.sim.pipeline import Outcome, Segment, Stage, World, simulate
@@ -142,6 +143,7 @@ def _engine(by: str | None, target_s: float, lowest: float, seconds: float, seed
 def _micro_batch(
     by: str | None, target_s: float, lowest: float, seconds: float, seed: int
 ) -> Series:
+    refuse_below_floor(target_s, COST, CORES)
     most_rate = CORES / COST.work_s
     stage = Stage(name="work", work_s=COST.work_s)
     segment = Segment(fixed_s=COST.fixed_s, gather_s=GATHER_S, stages=(stage,))
