@@ -22,9 +22,11 @@ if TYPE_CHECKING:
         window,
     )
     from tidegate.pipelines.keyed import KeyedBatch, Update
+    from tidegate.pipelines.shedding import ShedClass
     from tidegate.pipelines.stream import Stream, pipeline
     from tidegate.spark.run import Run
     from tidegate.spark.session import session
+    from tidegate.spark.shedding import shedding
     from tidegate.spark.source import arrivals
     from tidegate.spark.state.read import read_state
 
@@ -35,10 +37,12 @@ _HOMES = {
     "TidegateError": "errors",
     "KeyedBatch": "pipelines.keyed",
     "Update": "pipelines.keyed",
+    "ShedClass": "pipelines.shedding",
     "Stream": "pipelines.stream",
     "pipeline": "pipelines.stream",
     "Run": "spark.run",
     "session": "spark.session",
+    "shedding": "spark.shedding",
     "arrivals": "spark.source",
     "read_state": "spark.state.read",
     **dict.fromkeys(
@@ -62,6 +66,7 @@ __all__ = [
     "AskedWrongly",
     "KeyedBatch",
     "Run",
+    "ShedClass",
     "Stream",
     "TidegateError",
     "Update",
@@ -76,6 +81,7 @@ __all__ = [
     "read_state",
     "session",
     "sessions",
+    "shedding",
     "sum",
     "top_n",
     "window",

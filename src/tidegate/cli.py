@@ -11,6 +11,7 @@ from tidegate.commands.bench import FREE_OPTIONS, bench
 from tidegate.commands.demo import demo
 from tidegate.commands.output import complain, err, out
 from tidegate.commands.plan import plan
+from tidegate.commands.planetlab import planetlab
 from tidegate.commands.simulate import simulate
 from tidegate.commands.state import state
 from tidegate.errors import AskedWrongly, TidegateError
@@ -45,6 +46,7 @@ app.command("plan")(plan)
 app.command("simulate")(simulate)
 app.command("state")(state)
 app.command("backtest")(backtest)
+app.command("planetlab")(planetlab)
 
 
 def main() -> None:

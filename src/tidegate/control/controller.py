@@ -1,7 +1,8 @@
 """The loop without its body: a measurement in, a record out, once per tick.
 
 It holds what a policy should not have to know: bounds, the time between changes (T_ra), cooldowns,
-excluded periods, dry run, stale numbers, and the shard balance. The clock comes in with the
+excluded periods, dry run, stale numbers, and the shard balance. What to keep is exempt: shedding is
+the last remedy, and returning from it cannot wait either. The clock comes in with the
 measurement, so Spark, the simulator and a replay get the same decisions from the same numbers.
 """
 
@@ -95,6 +96,8 @@ class Controller:
         decision = self._within_bounds(self._policy.decide(measurement), measurement)
         decision = self._balanced(decision, measurement)
         held_back = None if decision.holds else self._held_back(decision, measurement)
+        if held_back is not None and decision.keep is not None:
+            decision, held_back = _only_keep(decision, held_back), None
         acts = not decision.holds and held_back is None
         if acts and (decision.cores is not None or decision.tasks):
             self._changed_s = measurement.at_s
@@ -205,3 +208,11 @@ class Controller:
         if shrinks and since_s < limits.scale_in_cooldown_s:
             return f"cooling down for {limits.scale_in_cooldown_s:g} s before fewer cores"
         return None
+
+
+def _only_keep(decision: Decision, held_back: str) -> Decision:
+    """What to keep is never held back: cores that may not come now are why rows must be shed."""
+    notes = decision.notes
+    if decision.cores is not None or decision.tasks or decision.moves:
+        notes += (f"only what is kept changes: {held_back}",)
+    return dataclasses.replace(decision, cores=None, tasks={}, moves={}, notes=notes)

@@ -18,6 +18,8 @@ class Decision:
     """Shards to move, per operator: shard to task."""
     keep: float | None = None
     """Fraction of the rows not to shed."""
+    keep_by_class: Mapping[str, float] = field(default_factory=dict)
+    """The same for single classes of rows; classes that are not named follow `keep`."""
     notes: tuple[str, ...] = ()
     """What a person should know, whether or not something changes."""
     expected_latency_s: float | None = None
@@ -26,7 +28,8 @@ class Decision:
     @property
     def holds(self) -> bool:
         """True when nothing is to change."""
-        return self.cores is None and not self.tasks and not self.moves and self.keep is None
+        nothing = self.cores is None and not self.tasks and not self.moves
+        return nothing and self.keep is None and not self.keep_by_class
 
 
 def hold(reason: str) -> Decision:

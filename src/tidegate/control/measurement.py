@@ -1,6 +1,9 @@
 """What goes into a policy: one frozen picture of the pipeline per tick."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tidegate.control.counts import SourceCount
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +41,7 @@ class BatchMeasurement:
 
     batch_id: int
     rows: int
+    """Rows that it worked on: those that were kept."""
     tasks: int
     """Tasks of its widest stage: the cores it could use."""
     imbalance: float
@@ -47,6 +51,8 @@ class BatchMeasurement:
     ended_s: float
     outlier: str | None = None
     """Why it says nothing about the next one ("first", "new tasks", "garbage collection")."""
+    shed_rows: int = 0
+    """Rows that were offered to it besides, and shed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,3 +113,9 @@ class Measurement:
     """Why there is nothing new to decide on ("no batch ended for 12 s"); None when there is."""
     grant_s: float | None = None
     """How long granting cores takes here, as observed; None before the first time."""
+    keep: float = 1.0
+    """Fraction of the rows that the next micro-batch will not shed."""
+    keep_by_class: Mapping[str, float] = field(default_factory=dict)
+    """The same for the classes that have a fraction of their own."""
+    sources: tuple[SourceCount, ...] = ()
+    """Rows offered and kept, per source, by the batches that ended during the tick."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from tidegate.control.counts import ClassCount, SourceCount
 from tidegate.control.decision import Decision
 from tidegate.control.measurement import (
     BatchMeasurement,
@@ -73,6 +74,7 @@ def _measurement(document: dict[str, Any]) -> Measurement:
             "latency": None if latency is None else Latency(**latency),
             "operators": tuple(_operator(entry) for entry in document["operators"]),
             "segments": tuple(_segment(entry) for entry in document["segments"]),
+            "sources": tuple(_source(entry) for entry in document.get("sources", ())),
         }
     )
 
@@ -85,6 +87,17 @@ def _operator(entry: dict[str, Any]) -> OperatorMeasurement:
 def _segment(entry: dict[str, Any]) -> SegmentMeasurement:
     batches = tuple(BatchMeasurement(**batch) for batch in entry["batches"])
     return SegmentMeasurement(**{**entry, "batches": batches})
+
+
+def _source(entry: dict[str, Any]) -> SourceCount:
+    return SourceCount(
+        **{
+            **entry,
+            "classes": tuple(ClassCount(**part) for part in entry["classes"]),
+            "groups_offered": tuple(entry["groups_offered"]),
+            "groups_kept": tuple(entry["groups_kept"]),
+        }
+    )
 
 
 def _decision(document: dict[str, Any]) -> Decision:

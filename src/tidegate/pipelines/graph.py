@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from tidegate.errors import AskedWrongly
 from tidegate.pipelines.keyed import BoundKeyed
+from tidegate.pipelines.shedding import Shedding
 
 MAX_SHARDS = 1 << 16
 
@@ -40,6 +41,8 @@ class Source(Node):
     frame: Any
     arrival: str | None = None
     """The column that says when a row arrived."""
+    shedding: Shedding | None = None
+    """How it may be shed; None: nothing was said about it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """The fluent way to write a pipeline: every step takes a stream and gives a stream."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from tidegate.pipelines.graph import (
 )
 from tidegate.pipelines.keyed import KeyedFunction, PlainFunction, Update
 from tidegate.pipelines.schema import Declared, arrow_schema, require_columns, spark_schema
+from tidegate.pipelines.shedding import WEIGHT, ShedClass, shedding_of
 from tidegate.units import parse_duration
 
 if TYPE_CHECKING:
@@ -72,6 +73,50 @@ class Stream:
                     f"{schema.field(arrival).type}, expected a timestamp"
                 )
         return self._add(Source(name=name, inputs=(), schema=schema, frame=frame, arrival=arrival))
+
+    def shed(
+        self,
+        *,
+        by: str | None = None,
+        classes: Mapping[str, ShedClass] | None = None,
+        key: str | list[str] | tuple[str, ...] = (),
+        shards: int = 256,
+        weight: bool = False,
+    ) -> "Stream":
+        """Allow rows of this source to be shed, before the first operator, when all else fails.
+
+        `by` names the column that tells a row's class and `classes` what each is worth; values
+        that are not named are the class 'other'. With `key` rows are also counted per key group,
+        `shards` of them. With `weight` rows get the column `_weight`, 1 / keep: how many offered
+        rows each stands for. docs/shedding.md tells the rest.
+        """
+        node = self.graph.nodes[self.node]
+        if not isinstance(node, Source):
+            raise AskedWrongly(
+                f"shed: '{self.node}' is not a source; rows are shed before the first operator, so "
+                "call .shed(...) right behind tg.pipeline(...) or .source(...)"
+            )
+        if node.shedding is not None:
+            raise AskedWrongly(f"shed: the source '{self.node}' has it already; say it once")
+        keys = (key,) if isinstance(key, str) else tuple(key)
+        if not 1 <= shards <= MAX_SHARDS:
+            raise AskedWrongly(f"shed: {shards} shards; give 1 to {MAX_SHARDS}")
+        if any(self.node in other.inputs for other in self.graph.nodes.values()):
+            raise AskedWrongly(
+                f"shed: an operator reads the source '{self.node}' already; call .shed(...) first"
+            )
+        asked = shedding_of(
+            self.schema,
+            f"shed '{self.node}'",
+            by=by,
+            classes=classes,
+            key=keys,
+            shards=shards,
+            weight=weight,
+        )
+        schema = self.schema.append(pa.field(WEIGHT, pa.float64())) if weight else self.schema
+        self.graph.nodes[self.node] = replace(node, shedding=asked, schema=schema)
+        return self
 
     def map(
         self,
@@ -279,6 +324,7 @@ class Stream:
         between_changes: str | None = None,
         excluded: Sequence[str] = (),
         dry_run: bool = False,
+        shed: bool | str = False,
     ) -> Any:
         """Start the whole pipeline, checked before anything runs; gives the `tg.Run`.
 
@@ -291,7 +337,9 @@ class Stream:
         (50, 95, 99), with at least and at most `cores`. `policy` decides; it looks once a `tick`,
         works a backlog off within `catch_up`, gives cores back when it could for `scale_in_after`,
         leaves `between_changes` between two changes, and changes nothing in `excluded` periods
-        ("09:00-10:00", UTC) or in a `dry_run`. docs/decisions.md explains them.
+        ("09:00-10:00", UTC) or in a `dry_run`. docs/decisions.md explains them. With `shed` (True,
+        or the name of a shedder) rows are shed when more cores cannot come in time or are not
+        allowed: docs/overload.md.
         """
         if _starter is None:
             raise TidegateError("no body is loaded that could run a pipeline; import tidegate")
@@ -312,6 +360,7 @@ class Stream:
             between_changes=between_changes,
             excluded=excluded,
             dry_run=dry_run,
+            shed=shed,
         )
 
     def _add(self, node: Node) -> "Stream":

@@ -3,7 +3,9 @@
 A segment takes all rows that wait as one batch, its stages run one after the other on k tasks with
 the imbalance that the route and the keys' weights give, and the next batch follows. Arrivals are a
 rate profile in buckets of 10 ms (Poisson when asked for), so that sojourns have percentiles. Cores
-that are asked for come after `grant_s`; cores given back go at once.
+that are asked for come after `grant_s`; cores given back go at once. When a decision says what to
+keep, batches that read a source shed the rest before their first stage; a row that is shed has been
+gathered all the same (c_s of the overload paper).
 """
 
 import dataclasses
@@ -18,6 +20,7 @@ import numpy.typing as npt
 
 from tidegate.control.balance import imbalance
 from tidegate.control.controller import Controller
+from tidegate.control.counts import SourceCount
 from tidegate.control.decision import Decision
 from tidegate.control.measurement import (
     BatchMeasurement,
@@ -84,6 +87,8 @@ class Segment:
     name: str = "main"
     fixed_s: float
     per_task_s: float = 0.0
+    gather_s: float = 0.0
+    """c_s: core seconds per row that comes from the source, kept or shed."""
     stages: tuple[Stage, ...]
     trigger_s: float = 0.0
     after: str | None = None
@@ -153,6 +158,8 @@ class _Queue:
 @dataclass(slots=True)
 class _Batch:
     rows: float
+    """Kept, so worked on."""
+    offered: float
     arrived_s: Vector
     counts: Vector
     tasks: int
@@ -197,6 +204,9 @@ class Outcome:
     """Granted in each tick."""
     core_seconds: float
     rows: float
+    """Completed."""
+    shed: float
+    """Dropped before the first stage."""
     moves: int
 
     def within(self, target_s: float, *, after_s: float = 0.0) -> float:
@@ -247,6 +257,8 @@ class PipelineSimulation:
         self._arrivals = _Queue(edges[:-1] + 0.5 * BUCKET_S, edges[1:], grown)
         self._running = [self._start(segment) for segment in world.segments]
         self._completed = 0.0
+        self._shed = 0.0
+        self._keep = 1.0
 
     def _start(self, segment: Segment) -> _Running:
         empty = np.empty(0)
@@ -281,11 +293,14 @@ class PipelineSimulation:
             cores=tuple(cores),
             core_seconds=self._core_seconds,
             rows=self._completed,
+            shed=self._shed,
             moves=self._moves,
         )
 
     def act(self, decision: Decision) -> None:
-        """Cores after their time; tasks and moves from each segment's next batch on."""
+        """Cores after their time; tasks, moves and keep from each segment's next batch on."""
+        if decision.keep is not None:
+            self._keep = decision.keep
         if decision.cores is not None:
             self._asked = decision.cores
             self._grants = [grant for grant in self._grants if grant[1] <= decision.cores]
@@ -345,13 +360,18 @@ class PipelineSimulation:
     def _begin(self, one: _Running, at_s: float) -> _Batch:
         segment = one.segment
         arrived_s, counts = one.queue.take(at_s)
+        offered = float(counts.sum())
+        if segment.after is None and self._keep < 1.0:
+            counts = self._kept(counts)
         rows = float(counts.sum())
+        self._shed += offered - rows
         widest = max(one.tasks.values())
         crowd = sum(max(other.tasks.values()) for other in self._running) / self._granted
         waves = max(crowd, 1.0)
         duration_s = segment.fixed_s + segment.per_task_s * widest
         busy_s, shard_rows, imbalances = {}, {}, {}
-        mean_s = slowest_s = 0.0
+        gathering_s = offered * segment.gather_s / widest if segment.after is None else 0.0
+        mean_s = slowest_s = gathering_s
         for stage in segment.stages:
             tasks = one.tasks[stage.name]
             delta = 1.0
@@ -370,6 +390,7 @@ class PipelineSimulation:
         duration_s = (duration_s + slowest_s * waves) * noise
         return _Batch(
             rows=rows,
+            offered=offered,
             arrived_s=arrived_s,
             counts=counts,
             tasks=widest,
@@ -381,6 +402,12 @@ class PipelineSimulation:
             tasks_of=dict(one.tasks),
             imbalances=imbalances,
         )
+
+    def _kept(self, counts: Vector) -> Vector:
+        """A random choice among the rows; in fluid, where there are no single rows, its mean."""
+        if not self._world.poisson:
+            return counts * self._keep
+        return self._random.binomial(counts.astype(np.int64), self._keep).astype(np.float64)
 
     def _end(self, one: _Running, batch: _Batch) -> None:
         one.ended.append((one.batches, batch))
@@ -398,6 +425,7 @@ class PipelineSimulation:
         span_s = end_s - begin_s
         arrived = self._arrivals.offered(begin_s, end_s)
         operators, segments, last = [], [], []
+        sources = []
         busy_s = 0.0
         behind = False
         fed = {one.segment.after for one in self._running}
@@ -410,6 +438,10 @@ class PipelineSimulation:
             waiting = one.queue.waiting(end_s) + in_batch
             backlog += waiting
             rows = sum(batch.rows for _, batch in ended)
+            if one.segment.after is None:
+                offers = sum(batch.offered for _, batch in ended)
+                name = f"source of {one.segment.name}"
+                sources.append(SourceCount(name=name, offered=round(offers), kept=round(rows)))
             if one.segment.name not in fed:
                 last += [batch for _, batch in ended]
             segments.append(self._segment(one, ended, offered / span_s, waiting))
@@ -441,6 +473,8 @@ class PipelineSimulation:
             segments=tuple(segments),
             stale=stale,
             grant_s=self._observed_grant_s,
+            keep=self._keep,
+            sources=tuple(sources),
         )
 
     def _segment(
@@ -460,6 +494,7 @@ class PipelineSimulation:
                     imbalance=batch.imbalance,
                     duration_s=batch.ended_s - batch.started_s,
                     ended_s=self._world.starts_s + batch.ended_s,
+                    shed_rows=round(batch.offered - batch.rows),
                 )
                 for number, batch in ended
             ),

@@ -2,15 +2,18 @@
 
 from collections.abc import Mapping
 from threading import Lock
+from typing import TypeAlias
 
 from tidegate.control.route import Route, even_route, rerouted, rescaled
 from tidegate.errors import AskedWrongly, nearest
-from tidegate.pipelines.graph import Keyed, Map, Node
+from tidegate.pipelines.graph import Keyed, Map, Node, Source
 from tidegate.spark.batchplan import BatchPlan, OperatorPlan
+
+Keep: TypeAlias = tuple[float, Mapping[str, float]]
 
 
 class Allocation:
-    """Tasks and routes per operator. A micro-batch takes an immutable snapshot of it."""
+    """Tasks and routes per operator, and what to keep. A micro-batch takes a snapshot of it."""
 
     def __init__(self, nodes: tuple[Node, ...], tasks: int) -> None:
         self._lock = Lock()
@@ -20,6 +23,13 @@ class Allocation:
             if isinstance(node, Keyed) or (isinstance(node, Map) and node.tasks is not None)
         }
         self._wanted = {name: _first(node, tasks) for name, node in self._nodes.items()}
+        self._keep: Keep = (1.0, {})
+        self._floors: dict[str, float] = {}
+        for node in nodes:
+            if isinstance(node, Source) and node.shedding is not None:
+                for name in node.shedding.names:
+                    floor = node.shedding.classes[name].floor
+                    self._floors[name] = max(floor, self._floors.get(name, 0.0))
 
     def adopt(self, plan: BatchPlan) -> None:
         """Go on with the tasks and routes of an earlier run, as far as they still fit."""
@@ -31,6 +41,28 @@ class Allocation:
                 if isinstance(node, Keyed) and len(entry.route) != node.shards:
                     continue
                 self._wanted[name] = entry
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The classes of its sources' rows."""
+        return tuple(self._floors)
+
+    def shed(self, keep: float, by_class: Mapping[str, float]) -> None:
+        """Keep this fraction of the sources' rows from the next micro-batch on.
+
+        No class goes below the floor that it was promised, whoever asks.
+        """
+        given = {name: fraction for name, fraction in by_class.items() if name in self._floors}
+        for name, floor in self._floors.items():
+            if given.get(name, keep) < floor:
+                given[name] = floor
+        with self._lock:
+            self._keep = (keep, given)
+
+    def keep(self) -> Keep:
+        """What the next micro-batch keeps: the fraction, and those of single classes."""
+        with self._lock:
+            return self._keep
 
     def rescale(self, operator: str, tasks: int) -> None:
         """Another number of tasks from the next micro-batch on, with the fewest moves of shards."""

@@ -33,6 +33,14 @@ class BatchPlan:
     at_us: int
     """When it was planned: the batch's own clock."""
     operators: Mapping[str, OperatorPlan] = field(default_factory=dict)
+    keep: float = 1.0
+    """Fraction of the sources' rows that is not shed."""
+    keep_by_class: Mapping[str, float] = field(default_factory=dict)
+    """The same for classes that have a fraction of their own."""
+
+    def keeps(self, classes: tuple[str, ...]) -> tuple[float, ...]:
+        """The fraction of each class of a source; one fraction when it has no classes."""
+        return tuple(self.keep_by_class.get(name, self.keep) for name in classes) or (self.keep,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +61,8 @@ class Plans:
                 name: OperatorPlan(entry["tasks"], tuple(entry["route"]))
                 for name, entry in document["operators"].items()
             },
+            document.get("keep", 1.0),
+            document.get("keep_by_class", {}),
         )
 
     def write(self, plan: BatchPlan) -> None:
@@ -61,7 +71,13 @@ class Plans:
             name: {"tasks": entry.tasks, "route": list(entry.route)}
             for name, entry in plan.operators.items()
         }
-        document = {"batch": plan.batch_id, "at_us": plan.at_us, "operators": operators}
+        document = {
+            "batch": plan.batch_id,
+            "at_us": plan.at_us,
+            "operators": operators,
+            "keep": plan.keep,
+            "keep_by_class": dict(plan.keep_by_class),
+        }
         self.directory.write_json(_name(plan.batch_id), document)
         if plan.batch_id >= _KEPT:
             self.directory.remove(_name(plan.batch_id - _KEPT))

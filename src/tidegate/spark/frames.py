@@ -8,12 +8,16 @@ from typing import Any
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
 from tidegate.errors import TidegateError
 from tidegate.pipelines.graph import Channel, Keyed, Map, Merge, Node, Segment, Sink, Source
 from tidegate.pipelines.schema import struct_of
+from tidegate.pipelines.shedding import WEIGHT
 from tidegate.spark.anchors import Anchors, Executors
 from tidegate.spark.batchplan import BatchPlan, OperatorPlan
+from tidegate.spark.shedder import GROUP, PART, ROW, ShedStage, sheds
+from tidegate.spark.stamps import ArrivalSample
 from tidegate.spark.state.files import Durable
 from tidegate.spark.state.layer import NodeCache
 from tidegate.spark.state.task import Keeper
@@ -23,11 +27,11 @@ from tidegate.spark.worker import (
     HASH,
     ORDER,
     TASK,
-    ArrivalSample,
     KeyedStage,
     KeyedTask,
     MapStage,
     MapTask,
+    ShedTask,
 )
 
 INPUT = "__input"
@@ -40,15 +44,64 @@ def arrivals_of(segment: Segment, node: Node, every: int) -> ArrivalSample | Non
     while waiting:
         origin = known[waiting.pop()]
         if isinstance(origin, Source) and origin.arrival is not None:
-            first = next(
-                other
-                for other in segment.nodes
-                if isinstance(other, Map | Keyed) and origin.name in _origins(known, other)
-            )
+            first = first_reader(segment, origin.name)
             return ArrivalSample(origin.arrival, every) if first is node else None
         if isinstance(origin, Merge):
             waiting += origin.inputs
     return None
+
+
+def first_reader(segment: Segment, source: str) -> Map | Keyed | None:
+    """The first operator that reads a source, directly or through merges."""
+    known = {other.name: other for other in (*segment.reads, *segment.nodes)}
+    readers = (other for other in segment.nodes if isinstance(other, Map | Keyed))
+    return next((other for other in readers if source in _origins(known, other)), None)
+
+
+def origins(segment: Segment, reader: str) -> list[Node]:
+    """The sources and channels that an operator reads, seen through merges; else operators."""
+    known = {other.name: other for other in (*segment.reads, *segment.nodes)}
+    found = (known[name] for name in sorted(_origins(known, known[reader])))
+    return [other for other in found if not isinstance(other, Merge)]
+
+
+def shed_stage(segment: Segment, source: Source, every: int) -> ShedStage:
+    """How a source is shed; one of which nothing was said has rows of one kind."""
+    arrivals = None if source.arrival is None else ArrivalSample(source.arrival, every)
+    asked = source.shedding
+    if asked is not None and asked.key:
+        return ShedStage(source.name, asked.by, asked.names, asked.shards, asked.weight, arrivals)
+    # Without a key of its own it is counted by the shards of a keyed operator that reads it.
+    keyed = direct_keyed(segment, source.name)
+    shards = 0 if keyed is None else keyed.shards
+    if asked is None:
+        return ShedStage(source.name, shards=shards, arrivals=arrivals)
+    return ShedStage(source.name, asked.by, asked.names, shards, asked.weight, arrivals)
+
+
+def direct_keyed(segment: Segment, source: str) -> Keyed | None:
+    """The keyed operator that reads a source with no map in between, if there is one."""
+    first = first_reader(segment, source)
+    return first if isinstance(first, Keyed) else None
+
+
+def hashable(kind: DataType) -> bool:
+    """Whether Spark can hash such a column."""
+    if isinstance(kind, ArrayType):
+        return hashable(kind.elementType)
+    if isinstance(kind, StructType):
+        return all(hashable(part.dataType) for part in kind.fields)
+    return not isinstance(kind, MapType | VariantType)
+
+
+def marked(rows: DataFrame, key: tuple[str, ...], shards: int) -> DataFrame:
+    """The rows with what the shedder needs to know of each; Spark makes it as it reads them."""
+    known = ", ".join(f"`{c.name}`" for c in rows.schema.fields if hashable(c.dataType))
+    columns = ["*", f"xxhash64({known or '0'}) as {ROW}", f"spark_partition_id() as {PART}"]
+    if shards:
+        keys = ", ".join(f"`{name}`" for name in key)
+        columns.append(f"cast(pmod(xxhash64({keys}), {shards}) as int) as {GROUP}")
+    return rows.selectExpr(*columns)
 
 
 def _origins(known: Mapping[str, Node], node: Node) -> set[str]:
@@ -63,7 +116,7 @@ def _origins(known: Mapping[str, Node], node: Node) -> set[str]:
     return found
 
 
-def packed(stage: MapStage | KeyedStage) -> bytes:
+def packed(stage: MapStage | KeyedStage | ShedStage) -> bytes:
     """An operator's fixed part with the user's function in it, as tasks get it."""
     content: bytes = cloudpickle.dumps(stage)  # type: ignore[no-untyped-call]
     return content
@@ -100,10 +153,21 @@ class Compiler:
         self._segment = segment
         self._accumulator = accumulator
         self._stages: dict[str, bytes] = {}
+        self._readers = Counter(name for node in segment.nodes for name in node.inputs)
+        for write in segment.writes:
+            self._readers.update(write.inputs)
+        self.sheds = {
+            node.name: shed_stage(segment, node, sample_every)
+            for node in segment.reads
+            if isinstance(node, Source)
+        }
+        for name, shed in self.sheds.items():
+            self._stages[name] = packed(shed)
         for node in segment.nodes:
+            offered = self._classes(node)
             if isinstance(node, Map):
                 sample = arrivals_of(segment, node, sample_every)
-                stage = MapStage(node.name, node.function, node.schema, sample)
+                stage = MapStage(node.name, node.function, node.schema, sample, offered)
                 self._stages[node.name] = packed(stage)
             elif isinstance(node, Keyed):
                 folder = NodeCache(f"{cache}/{node.name}", state.below(node.name), node.shards)
@@ -116,8 +180,18 @@ class Compiler:
                 )
                 sample = arrivals_of(segment, node, sample_every)
                 self._stages[node.name] = packed(
-                    KeyedStage(keeper, node.rows, node.order_by, sample)
+                    KeyedStage(keeper, node.rows, node.order_by, sample, offered)
                 )
+
+    def _classes(self, node: Node) -> ShedStage | None:
+        """The source whose classes an operator counts while nothing is shed."""
+        if not isinstance(node, Map | Keyed):
+            return None
+        read = origins(self._segment, node.name)
+        if len(read) != 1 or first_reader(self._segment, read[0].name) is not node:
+            return None
+        stage = self.sheds.get(read[0].name)
+        return stage if stage is not None and stage.classes else None
 
     def frames(
         self,
@@ -129,9 +203,7 @@ class Compiler:
     ) -> "Frames":
         """The DataFrame behind every node. Nothing runs yet."""
         made = Frames()
-        readers = Counter(name for node in self._segment.nodes for name in node.inputs)
-        for write in self._segment.writes:
-            readers.update(write.inputs)
+        readers = self._readers
         many = len(self._segment.reads) > 1
         if many or any(readers[node.name] > 1 for node in self._segment.reads):
             batch = made.keep(batch)
@@ -139,7 +211,8 @@ class Compiler:
             if node.name in made.of or isinstance(node, Sink):
                 continue
             frame = self._frame(node, batch, many, made.of, plan, versions, anchors, executors)
-            shared = readers[node.name] > 1 and not isinstance(node, Source | Channel)
+            raw = isinstance(node, Source | Channel) and self._shed(node, plan) is None
+            shared = readers[node.name] > 1 and not raw
             shown = any(
                 isinstance(other, Sink) and other.write and node.name in other.inputs
                 for other in self._segment.nodes
@@ -159,9 +232,10 @@ class Compiler:
         executors: Executors,
     ) -> DataFrame:
         if isinstance(node, Source | Channel):
-            if not many:
-                return batch
-            return batch.filter(F.col(INPUT) == node.name).select(f"`{node.name}`.*")
+            rows = batch
+            if many:
+                rows = batch.filter(F.col(INPUT) == node.name).select(f"`{node.name}`.*")
+            return self._source(node, rows, plan) if isinstance(node, Source) else rows
         if isinstance(node, Map):
             return self._map(node, made[node.inputs[0]], plan)
         if isinstance(node, Merge):
@@ -177,6 +251,33 @@ class Compiler:
             return self._keyed(node, made[node.inputs[0]], entry, plan, versions, anchor)
         raise TidegateError(f"'{node.name}' cannot stand inside a segment")
 
+    def _shed(self, node: Node, plan: BatchPlan) -> ShedTask | None:
+        """What sheds a source in this micro-batch; None when all its rows are kept."""
+        if not isinstance(node, Source) or not sheds(plan, self.sheds):
+            return None
+        keeps = plan.keeps(self.sheds[node.name].classes)
+        return ShedTask(self._stages[node.name], plan.batch_id, keeps, self._accumulator)
+
+    def _source(self, node: Source, rows: DataFrame, plan: BatchPlan) -> DataFrame:
+        """The rows of a source, with what is to be shed taken out, or about to be."""
+        task, stage = self._shed(node, plan), self.sheds[node.name]
+        if task is None:
+            return rows.selectExpr("*", f"double(1) as {WEIGHT}") if stage.weight else rows
+        key = () if node.shedding is None else node.shedding.key
+        if not key and stage.shards:
+            keyed = direct_keyed(self._segment, node.name)
+            key = () if keyed is None else keyed.key
+        rows = marked(rows, key, stage.shards)
+        if self._fused(node.name) is not None:
+            return rows
+        return rows.mapInArrow(lambda blocks: task(blocks), struct_of(node.schema))
+
+    def _fused(self, source: str) -> Map | None:
+        """The map that sheds a source in its own call: its only reader, where the rows are."""
+        first = first_reader(self._segment, source)
+        alone = self._readers[source] == 1 and first is not None and source in first.inputs
+        return first if alone and isinstance(first, Map) and first.tasks is None else None
+
     def _map(self, node: Map, rows: DataFrame, plan: BatchPlan) -> DataFrame:
         entry = plan.operators.get(node.name)
         if entry is not None:
@@ -188,7 +289,12 @@ class Compiler:
                 .repartitionById(entry.tasks, F.col(TASK))
                 .sortWithinPartitions(ORDER)
             )
-        task = MapTask(self._stages[node.name], plan.batch_id, self._accumulator)
+        shed = None
+        for source in self.sheds:
+            if self._fused(source) is node:
+                origin = next(read for read in self._segment.reads if read.name == source)
+                shed = self._shed(origin, plan)
+        task = MapTask(self._stages[node.name], plan.batch_id, self._accumulator, shed)
         return rows.mapInArrow(lambda blocks: task(blocks), struct_of(node.schema))
 
     def _keyed(

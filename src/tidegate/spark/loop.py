@@ -3,8 +3,8 @@
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
 
@@ -14,8 +14,11 @@ from tidegate.control.decision import Decision
 from tidegate.control.policies.catalogue import PIPELINE_POLICIES, pipeline_policy
 from tidegate.control.policies.cycle import Bounds
 from tidegate.control.policies.latency import LatencyOptions
+from tidegate.control.policies.shedding import shedding
 from tidegate.control.record import Record
+from tidegate.control.shed_catalogue import DEFAULT_SHEDDER, SHEDDERS
 from tidegate.errors import AskedWrongly, nearest
+from tidegate.pipelines.shedding import ShedClass
 from tidegate.recording import RecordWriter
 from tidegate.spark.master import parse_master
 from tidegate.spark.negotiate import (
@@ -43,6 +46,10 @@ class ControlOptions:
     limits: Limits
     tick_s: float
     local: bool
+    shed: str | None = None
+    """The shedder that is put around the policy; None: nothing is shed but by hand."""
+    classes: Mapping[str, ShedClass] = field(default_factory=dict)
+    """What the classes of rows are worth."""
 
 
 def control_options(
@@ -58,6 +65,8 @@ def control_options(
     between_changes: str | None,
     excluded: Sequence[str],
     dry_run: bool,
+    shed: bool | str = False,
+    classes: Mapping[str, ShedClass] | None = None,
 ) -> ControlOptions:
     """What the user asked for; a mistake is told before anything starts."""
     target_s = parse_duration(target)
@@ -66,6 +75,9 @@ def control_options(
     least, most = _bounds(cores, most_there)
     if policy not in PIPELINE_POLICIES:
         raise AskedWrongly(f"there is no policy '{policy}'{nearest(policy, PIPELINE_POLICIES)}")
+    by = DEFAULT_SHEDDER if shed is True else shed
+    if by and by not in SHEDDERS:
+        raise AskedWrongly(f"there is no shedder '{by}'{nearest(by, SHEDDERS)}")
     if not master.in_one_process:
         refuse_dynamic_allocation(session)
     return ControlOptions(
@@ -84,6 +96,8 @@ def control_options(
         ),
         tick_s=parse_duration(tick),
         local=master.in_one_process,
+        shed=by or None,
+        classes=classes or {},
     )
 
 
@@ -164,7 +178,7 @@ class ControlLoop:
         return record
 
     def act(self, decision: Decision) -> None:
-        """Do what was decided: cores, then tasks, then routes; all hold from the next batch on."""
+        """Do what was decided: cores, tasks, routes, shedding; all hold from the next batch on."""
         if decision.cores is not None:
             self.negotiator.ask(decision.cores)
         for operator, tasks in decision.tasks.items():
@@ -172,6 +186,9 @@ class ControlLoop:
         for operator, moves in decision.moves.items():
             tasks = self._run.allocation()[operator].tasks
             self._run.reroute(operator, {s: t for s, t in moves.items() if t < tasks})
+        if decision.keep is not None or decision.keep_by_class:
+            keep = self._run.keep()[0] if decision.keep is None else decision.keep
+            self._run.shed(keep, decision.keep_by_class)
 
 
 def new_controller(options: ControlOptions) -> Controller:
@@ -183,6 +200,15 @@ def new_controller(options: ControlOptions) -> Controller:
         options=options.latency,
         tick_s=options.tick_s,
     )
+    if options.shed is not None:
+        policy = shedding(
+            policy,
+            target_s=options.target_s,
+            bounds=options.bounds,
+            by=options.shed,
+            options=options.latency,
+            classes=options.classes,
+        )
     return Controller(
         policy,
         bounds=options.bounds,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tidegate.control.counts import SourceCount, added
 from tidegate.control.measurement import (
     BatchMeasurement,
     Measurement,
@@ -98,6 +99,7 @@ class PipelineMeter:
             for result, _ in batches
             for report in result.reports
         )
+        keep, keep_by_class = self._run.keep()
         spent = [b.duration_s for s in segments for b in s.batches]
         backlog = segments[0].backlog_rows if segments else 0.0
         measurement = Measurement(
@@ -115,6 +117,9 @@ class PipelineMeter:
             segments=segments,
             stale=self._stale(now_s),
             grant_s=self._negotiator.grant_s,
+            keep=keep,
+            keep_by_class=keep_by_class,
+            sources=_sources([r for batches in finished.values() for r, _ in batches]),
         )
         self.spent_s += time.perf_counter() - clock
         return measurement
@@ -136,13 +141,13 @@ class PipelineMeter:
         return done
 
     def _stamp(self, result: BatchResult, progress: BatchProgress) -> None:
-        parts = [report.stamps for report in result.reports if report.stamps is not None]
-        if not parts:
+        kept = [report.stamps for report in result.reports if report.stamps is not None]
+        shed = [r.shed.stamps for r in result.reports if r.shed is not None]
+        offered = [stamps for stamps in shed if stamps is not None] or kept
+        if kept and (stamps := merged(kept)).rows:
+            self._window.add(BatchStamps(stamps, progress.end_us))
+        if not offered or not (stamps := merged(offered)).rows:
             return
-        stamps = merged(parts)
-        if stamps.rows == 0:
-            return
-        self._window.add(BatchStamps(stamps, progress.end_us))
         if not self._oldest_us:
             self._oldest_us = int(stamps.slots[0]) * SLOT_US
         self._newest_us = max(self._newest_us, int(stamps.slots[-1]) * SLOT_US)
@@ -223,9 +228,11 @@ class PipelineMeter:
         elif any(count > view.last_tasks.get(name, 0) for name, count in tasks.items()):
             outlier = "new tasks"
         view.last_tasks = tasks
+        shed_rows = sum(count.shed for count in result.sources)
         return BatchMeasurement(
             batch_id=progress.batch_id,
-            rows=progress.rows,
+            rows=progress.rows - shed_rows,
+            shed_rows=shed_rows,
             tasks=max(tasks.values(), default=1),
             imbalance=_batch_imbalance(result.reports),
             duration_s=progress.duration_s,
@@ -246,8 +253,8 @@ class PipelineMeter:
             busy_s = sum(report.busy_s for report in reports)
             entry = plan.get(node.name)
             tasks = entry.tasks if entry is not None else _tasks_seen(reports)
-            # Without tasks of its own it has as many as its rows come in, and cannot be changed.
-            bounds = TaskBounds(tasks, tasks) if node.tasks is None else node.tasks
+            # A map without tasks of its own runs where its rows are: no other number is possible.
+            bounds = node.tasks or TaskBounds(tasks, tasks)
             per_row = [r.busy_s / r.rows_in for r in reports if r.rows_in]
             found.append(
                 OperatorMeasurement(
@@ -288,6 +295,16 @@ class PipelineMeter:
         if quiet_s > max(STALE_S, 5.0 * longest):
             return f"no batch ended for {quiet_s:.0f} s"
         return None
+
+
+def _sources(results: list[BatchResult]) -> tuple[SourceCount, ...]:
+    """The counts of some batches, added up per source."""
+    totals: dict[str, SourceCount] = {}
+    for result in results:
+        for count in result.sources:
+            known = totals.get(count.name)
+            totals[count.name] = count if known is None else added(known, count)
+    return tuple(totals.values())
 
 
 def _batch_imbalance(reports: tuple[TaskReport, ...]) -> float:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pyspark import AccumulatorParam
 
 from tidegate.control.sojourn import Stamps
+from tidegate.spark.shedder import ShedCounts
 from tidegate.spark.state.version import TaskChange
 
 
@@ -52,6 +53,10 @@ class TaskReport:
     """`stamps` has every so-manieth row (N_m)."""
     file: tuple[str, int] | None = None
     """A channel's file and its rows."""
+    shed: ShedCounts | None = None
+    """Of a source that sheds: what was offered and kept."""
+    class_rows: tuple[int, ...] = ()
+    """Rows of each class, for the first operator behind a source that has classes."""
 
     @property
     def state_bytes(self) -> int:

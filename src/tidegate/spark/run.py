@@ -9,6 +9,7 @@ from typing import Protocol
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tidegate.control.counts import SourceCount
 from tidegate.errors import AskedWrongly, TidegateError, nearest
 from tidegate.pipelines.graph import Graph
 from tidegate.spark.batchplan import OperatorPlan
@@ -75,6 +76,45 @@ class Run:
     def reroute(self, operator: str, moves: Mapping[int, int]) -> None:
         """Move shards (shard to task) of a keyed operator from its next micro-batch on."""
         self._segment_of(operator).allocation.reroute(operator, moves)
+
+    def shed(self, keep: float = 1.0, by_class: Mapping[str, float] | None = None) -> None:
+        """Keep this fraction of the sources' rows from the next micro-batch on; 1 keeps all.
+
+        `by_class` gives single classes a fraction of their own; the others follow `keep`. A class
+        never gets less than the floor it was promised.
+        """
+        given = dict(by_class or {})
+        known = [name for part in self._segments.values() for name in part.allocation.classes]
+        for name, fraction in (("keep", keep), *given.items()):
+            if not 0.0 <= fraction <= 1.0:
+                raise AskedWrongly(
+                    f"shed: {name} = {fraction:g}; give the fraction of rows to keep, from 0 to 1"
+                )
+        for name in given:
+            if name not in known:
+                raise AskedWrongly(
+                    f"shed: there is no class '{name}'{nearest(name, known)}"
+                    + ("" if known else "; declare classes with .shed(by=..., classes=...)")
+                )
+        for part in self._segments.values():
+            part.allocation.shed(keep, given)
+
+    def keep(self) -> tuple[float, Mapping[str, float]]:
+        """What the next micro-batch keeps: the fraction, and those of single classes."""
+        keeps = [part.allocation.keep() for part in self._segments.values()]
+        return keeps[0][0], {name: f for _, given in keeps for name, f in given.items()}
+
+    def counts(self) -> dict[str, SourceCount]:
+        """Rows offered and kept per source, exact through crashes and restarts.
+
+        Counting begins with a checkpoint's first micro-batch when the pipeline says `.shed(...)`,
+        else with its first micro-batch that sheds.
+        """
+        return {
+            name: count
+            for segment in self._segments.values()
+            for name, count in segment.totals.items()
+        }
 
     def allocation(self) -> dict[str, OperatorPlan]:
         """Tasks and routes that the next micro-batch will have."""

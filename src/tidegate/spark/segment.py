@@ -2,7 +2,8 @@
 
 1. The plan: an earlier try's is read, or a new one written. 2. The state of the batch before.
 3. The stages run; their tasks write state files and channel files that nobody looks at yet.
-4. The sinks. 5. Channels are handed over. 6. The manifest makes the new state current.
+4. The sinks. 5. Channels are handed over. 6. The ledger of rows offered
+and kept, where there is one, and the manifest, which makes the new state current.
 7. The callback returns and Spark commits the offsets. A crash anywhere repeats the batch from 1,
 and every step does again what it did (docs/exactly-once.md).
 """
@@ -16,21 +17,27 @@ from threading import Lock
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from tidegate.control.counts import SourceCount
 from tidegate.errors import TidegateError
-from tidegate.pipelines.graph import Keyed, Segment, Sink
+from tidegate.pipelines.graph import Keyed, Segment, Sink, Source
 from tidegate.spark.allocation import Allocation
 from tidegate.spark.anchors import Anchors, Executors, working_executors
 from tidegate.spark.batchplan import BatchPlan, OperatorPlan, Plans
 from tidegate.spark.channel import ChannelTask, Log
 from tidegate.spark.checkpoint import Checkpoint
+from tidegate.spark.counting import counted
 from tidegate.spark.frames import Compiler, Frames
+from tidegate.spark.ledger import Ledger, Totals
 from tidegate.spark.report import Reports, TaskReport
+from tidegate.spark.shedder import sheds
 from tidegate.spark.state.manifest import Manifests
 from tidegate.spark.state.version import Version
 
 _REMEMBERED = 512
 _RECORDS_PER_BLOCK = 1 << 17
 """Rows of an Arrow block that Spark hands over; set in the query's own session only."""
+_UNKNOWN = -2
+"""No batch: what an earlier run left may already have the batch that is replayed in it."""
 
 
 class Stopping(Exception):
@@ -49,6 +56,8 @@ class BatchResult:
     steps_s: dict[str, float]
     reports: tuple[TaskReport, ...]
     executors: int
+    sources: tuple[SourceCount, ...] = ()
+    """Rows offered and kept, per source."""
 
     @property
     def duration_s(self) -> float:
@@ -75,6 +84,8 @@ class SegmentRun:
     busy: Lock = field(default_factory=Lock)
     failure: BaseException | None = None
     _current: tuple[int, dict[str, Version]] | None = None
+    _totals: tuple[int, Totals] | None = None
+    """The last batch in the ledger, and the totals after it; None: no ledger is kept."""
 
     @property
     def plans(self) -> Plans:
@@ -86,6 +97,16 @@ class SegmentRun:
         """Its committed versions."""
         folder = self.checkpoint.segment(self.segment.name).below("manifests")
         return Manifests(folder, self.checkpoint.state)
+
+    @property
+    def ledger(self) -> Ledger:
+        """Its counts of rows offered and kept."""
+        return Ledger(self.checkpoint.segment(self.segment.name).below("counts"))
+
+    @property
+    def totals(self) -> Totals:
+        """Rows offered and kept since counting began, per source."""
+        return {} if self._totals is None else dict(self._totals[1])
 
     def prepare(self) -> None:
         """Create directories, check what an earlier run left, and go on with its routes."""
@@ -105,6 +126,9 @@ class SegmentRun:
         newest = self.plans.newest()
         if newest is not None:
             self.allocation.adopt(newest)
+        asked = any(isinstance(n, Source) and n.shedding for n in self.segment.reads)
+        if asked or self.ledger.begun():
+            self._totals = (_UNKNOWN, self.ledger.newest())
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         """Run one micro-batch."""
@@ -136,7 +160,8 @@ class SegmentRun:
                 self.plans.write(plan)
         if plan is None:
             operators = self._followed(executors)
-            plan = BatchPlan(batch_id, time.time_ns() // 1000, operators)
+            keep, by_class = self.allocation.keep()
+            plan = BatchPlan(batch_id, time.time_ns() // 1000, operators, keep, by_class)
             self.plans.write(plan)
         before = self._versions(batch_id - 1)
         clock.step("plan")
@@ -152,6 +177,8 @@ class SegmentRun:
         for write in self.segment.writes:
             files = [r.file for r in reports if r.operator == write.channel.name and r.file]
             Log(self.checkpoint.channel(write.channel.name)).commit(batch_id, files)
+        sources = counted(self.segment, self.compiler.sheds, plan, reports)
+        self._enter(plan, sources)
         after = {name: self._after(name, version, reports) for name, version in before.items()}
         if after:
             self.manifests.commit(batch_id, after)
@@ -168,7 +195,17 @@ class SegmentRun:
             clock.steps_s,
             tuple(reports),
             max(1, len(executors)),
+            sources,
         )
+
+    def _enter(self, plan: BatchPlan, sources: tuple[SourceCount, ...]) -> None:
+        """Put the batch into the ledger, on top of the batch before it."""
+        if self._totals is None and not sheds(plan, self.compiler.sheds):
+            return
+        before = plan.batch_id - 1
+        known = self._totals is not None and self._totals[0] == before
+        totals = self.totals if known else self.ledger.after(before)
+        self._totals = (plan.batch_id, self.ledger.enter(plan.batch_id, totals, sources))
 
     def _followed(self, executors: Executors) -> dict[str, OperatorPlan]:
         """What is wished for, with tasks numbered so that shards stay on their executors."""

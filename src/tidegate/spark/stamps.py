@@ -6,6 +6,7 @@ tried again puts the same counts in the same place, and nothing counts twice.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -19,7 +20,7 @@ ArrowStage: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordB
 """What `DataFrame.mapInArrow` takes."""
 _Parts: TypeAlias = dict[tuple[int, int], Stamps]
 
-_BATCH_ID = "streaming.sql.batchId"
+BATCH_ID = "streaming.sql.batchId"
 """The local property in which Spark tells a task its micro-batch."""
 
 
@@ -54,7 +55,7 @@ class StampCounter:
 
             yield from stage(watched())
             context = TaskContext.get()
-            batch_id = context.getLocalProperty(_BATCH_ID) if context is not None else None
+            batch_id = context.getLocalProperty(BATCH_ID) if context is not None else None
             if context is not None and batch_id is not None and seen:
                 parts.add({(int(batch_id), context.partitionId()): merged(seen)})
 
@@ -76,3 +77,18 @@ def arrival_us(column: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     if micros.null_count:
         micros = micros.drop_null()
     return np.asarray(micros.cast(pa.int64()).to_numpy(zero_copy_only=False))
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivalSample:
+    """How an operator that reads a source notes when its rows arrived (DRS IV-A)."""
+
+    column: str
+    every: int = 1
+    """N_m: every so-manieth row is looked at."""
+
+    def of(self, rows: pa.Table | pa.RecordBatch) -> Stamps:
+        """The stamps of some rows."""
+        column = rows.column(self.column)
+        whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        return Stamps.of(arrival_us(whole)[:: self.every])

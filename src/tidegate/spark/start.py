@@ -12,6 +12,7 @@ from tidegate.control.rehearsal import rehearse
 from tidegate.errors import AskedWrongly
 from tidegate.pipelines.graph import Graph, Node, Source
 from tidegate.pipelines.schema import struct_of
+from tidegate.pipelines.shedding import ShedClass
 from tidegate.pipelines.stream import set_starter
 from tidegate.spark.allocation import Allocation
 from tidegate.spark.anchors import Anchors
@@ -46,6 +47,7 @@ def start(
     between_changes: str | None = None,
     excluded: Sequence[str] = (),
     dry_run: bool = False,
+    shed: bool | str = False,
 ) -> Run:
     """Check the pipeline and its checkpoint, start one query per segment, and keep the target.
 
@@ -58,10 +60,11 @@ def start(
     if "://" not in checkpoint:
         checkpoint = str(Path(checkpoint).absolute())  # tasks have other working directories
     options = None
-    if target is None and (cores is not None or dry_run or excluded or policy != "tidegate"):
+    asked = cores is not None or dry_run or excluded or policy != "tidegate" or shed
+    if target is None and asked:
         raise AskedWrongly(
-            "cores, policy, excluded and dry_run say how a target is to be kept; give target=, or "
-            "leave them out"
+            "cores, policy, excluded, dry_run and shed say how a target is to be kept; give "
+            "target=, or leave them out"
         )
     if target is not None:
         options = control_options(
@@ -76,6 +79,8 @@ def start(
             between_changes=between_changes,
             excluded=excluded,
             dry_run=dry_run,
+            shed=shed,
+            classes=_classes(graph),
         )
     if options is not None:
         known = options
@@ -167,6 +172,21 @@ def _stream(session: SparkSession, node: Node, place: Checkpoint) -> DataFrame:
         .option("columns", struct_of(node.schema).json())
         .load(place.channel(node.name).url)
     )
+
+
+def _classes(graph: Graph) -> dict[str, ShedClass]:
+    """What the classes of its sources' rows are worth; a name means the same in all of them."""
+    found: dict[str, ShedClass] = {}
+    for node in graph.nodes.values():
+        if not isinstance(node, Source) or node.shedding is None:
+            continue
+        for name, worth in node.shedding.classes.items():
+            if found.setdefault(name, worth) != worth:
+                raise AskedWrongly(
+                    f"two sources say different things of the class '{name}'; say the same, or "
+                    "give one of them another name"
+                )
+    return found
 
 
 def _session(graph: Graph) -> SparkSession:

@@ -20,7 +20,8 @@ from tidegate.control.sojourn import Stamps, merged
 from tidegate.pipelines.keyed import KeyedBatch, Update
 from tidegate.spark.failure import told_of
 from tidegate.spark.report import TaskReport
-from tidegate.spark.stamps import arrival_us
+from tidegate.spark.shedder import Shedder, ShedStage, class_of
+from tidegate.spark.stamps import ArrivalSample
 from tidegate.spark.state.layout import shard_of, slot_of
 from tidegate.spark.state.task import Keeper, TaskState, conform
 from tidegate.spark.state.version import Version
@@ -44,21 +45,6 @@ def place() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class ArrivalSample:
-    """How an operator that reads a source notes when its rows arrived (DRS IV-A)."""
-
-    column: str
-    every: int = 1
-    """N_m: every so-manieth row is looked at."""
-
-    def of(self, rows: pa.Table | pa.RecordBatch) -> Stamps:
-        """The stamps of some rows."""
-        column = rows.column(self.column)
-        whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        return Stamps.of(arrival_us(whole)[:: self.every])
-
-
-@dataclass(frozen=True, slots=True)
 class KeyedStage:
     """The fixed part of a keyed operator."""
 
@@ -66,7 +52,9 @@ class KeyedStage:
     rows: pa.Schema
     """The columns that enter it."""
     order_by: str | None
-    arrivals: "ArrivalSample | None" = None
+    arrivals: ArrivalSample | None = None
+    offered: ShedStage | None = None
+    """The source that it is the first to read, when rows are to be counted by class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +129,7 @@ class KeyedTask:
                     late_rows=update.late_rows,
                     stamps=None if stage.arrivals is None else stage.arrivals.of(rows),
                     sampled=1 if stage.arrivals is None else stage.arrivals.every,
+                    class_rows=class_rows(rows, stage.offered),
                 )
             ]
         )
@@ -190,7 +179,56 @@ class MapStage:
     operator: str
     function: Callable[[pa.Table], pa.Table]
     schema: pa.Schema
-    arrivals: "ArrivalSample | None" = None
+    arrivals: ArrivalSample | None = None
+    offered: ShedStage | None = None
+    """The source that it is the first to read, when rows are to be counted by class."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShedTask:
+    """A source that sheds in one micro-batch: callable for Spark's mapInArrow.
+
+    A map that reads the source where its rows are does this in its own call instead.
+    """
+
+    stage: bytes
+    batch_id: int
+    keeps: tuple[float, ...]
+    accumulator: Any
+
+    def shedder(self) -> Shedder:
+        """For one partition."""
+        return Shedder(unpacked(self.stage), self.batch_id, self.keeps)
+
+    def __call__(self, blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Let the rows through that are kept."""
+        shedder, started_s = self.shedder(), time.time()
+        for block in blocks:
+            if block.num_rows:
+                yield from shedder.kept(block).to_batches()
+        self.tell(shedder, started_s)
+
+    def tell(self, shedder: Shedder, started_s: float) -> None:
+        """Report the counts under the source's own partition: whoever computes it, it is one."""
+        counts = shedder.counts()
+        if not shedder.offered:
+            return
+        self.accumulator.add(
+            [
+                TaskReport(
+                    batch_id=self.batch_id,
+                    operator=shedder.stage.source,
+                    task=shedder.part,
+                    rows_in=shedder.offered,
+                    rows_out=sum(kept for _, kept in counts.classes),
+                    busy_s=shedder.spent_s,
+                    function_s=0.0,
+                    executor=place(),
+                    started_s=started_s,
+                    shed=counts,
+                )
+            ]
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +238,8 @@ class MapTask:
     stage: bytes
     batch_id: int
     accumulator: Any
+    shed: ShedTask | None = None
+    """The source that it reads is shed here, before the function: no stage of its own."""
 
     def __call__(self, blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the user's function on every block of rows."""
@@ -208,28 +248,48 @@ class MapTask:
         rows_in = rows_out = 0
         busy_s = 0.0
         seen: list[Stamps] = []
+        by_class: list[tuple[int, ...]] = []
+        shedder = None if self.shed is None else self.shed.shedder()
         for block in blocks:
             if not block.num_rows:
                 continue
+            table = pa.Table.from_batches([block]) if shedder is None else shedder.kept(block)
+            if not table.num_rows:
+                continue
             if stage.arrivals is not None:
-                seen.append(stage.arrivals.of(block))
+                seen.append(stage.arrivals.of(table))
+            if shedder is None and stage.offered is not None:
+                by_class.append(class_rows(table, stage.offered))
             before = time.perf_counter()
             with told_of(stage.operator):
-                result = stage.function(_without_ours(pa.Table.from_batches([block])))
+                result = stage.function(_without_ours(table))
                 if not isinstance(result, pa.Table):
                     raise TypeError(
                         f"the function returned {type(result).__name__}, expected a pyarrow.Table"
                     )
                 result = conform(result, stage.schema, f"operator '{stage.operator}'")
             busy_s += time.perf_counter() - before
-            rows_in += block.num_rows
+            rows_in += table.num_rows
             rows_out += result.num_rows
             yield from result.to_batches()
+        if self.shed is not None and shedder is not None:
+            self.shed.tell(shedder, started_s)
         part = part_report(self.batch_id, stage.operator, rows_in, rows_out, busy_s, started_s)
-        stamps = merged(seen) if seen else None
-        sampled = 1 if stage.arrivals is None else stage.arrivals.every
-        told = replace(part, function_s=busy_s, stamps=stamps, sampled=sampled)
+        told = replace(
+            part,
+            function_s=busy_s,
+            stamps=merged(seen) if seen else None,
+            sampled=1 if stage.arrivals is None else stage.arrivals.every,
+            class_rows=tuple(sum(part) for part in zip(*by_class, strict=True)),
+        )
         self.accumulator.add([told])
+
+
+def class_rows(rows: pa.Table, offered: ShedStage | None) -> tuple[int, ...]:
+    """Rows of each class, where a source has classes."""
+    if offered is None:
+        return ()
+    return tuple(np.bincount(class_of(rows, offered), minlength=len(offered.classes)).tolist())
 
 
 def _without_ours(table: pa.Table) -> pa.Table:
@@ -282,6 +342,8 @@ __all__ = [
     "KeyedTask",
     "MapStage",
     "MapTask",
+    "ShedTask",
+    "part_of_task",
     "part_report",
     "place",
 ]

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tidegate.errors import TidegateError
+from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.pipelines.functions.columns import (
     Mask,
     Numbers,
@@ -25,6 +25,7 @@ from tidegate.pipelines.functions.columns import (
 )
 from tidegate.pipelines.functions.fold import Columns, Groups
 from tidegate.pipelines.functions.measure import BoundMeasure, Measure
+from tidegate.pipelines.shedding import WEIGHT
 
 Values = NDArray[Any]
 
@@ -43,11 +44,14 @@ class Summand:
     present: tuple[str, ...]
     type: pa.DataType
     what: str
+    spread: str | None = None
+    """A weight w that enters as w (w - 1): what a row adds to the variance of an estimate."""
 
     @property
     def needs(self) -> tuple[str, ...]:
         """The columns that it reads."""
-        return (*self.present, *self.factors)
+        spread = () if self.spread is None else (self.spread,)
+        return (*self.present, *self.factors, *spread)
 
     def rows(self, groups: Groups) -> tuple[Numbers, Values | None]:
         """Groups and values of the rows that add something; None where every value is 1."""
@@ -55,13 +59,15 @@ class Summand:
         values: Values | None = None
         for name in self.needs:
             column = groups.rows[name]
-            factor = name in self.factors
+            factor = name in self.factors or name == self.spread
             array = whole(column, self.type if factor else column.type)
             here = valid(array)
             if here is not None:
                 chosen = here if chosen is None else chosen & here
             if factor:
                 numbers = values_of(array)
+                if name == self.spread:
+                    numbers = numbers * (numbers - 1.0)
                 values = numbers if values is None else values * numbers
         if chosen is None:
             return groups.row_group, values
@@ -182,6 +188,72 @@ class BoundMean:
         return [nullable(mean, some)]
 
 
+@dataclass(frozen=True, slots=True)
+class BoundEstimate:
+    """A total or a mean of the rows that were kept, with its standard error.
+
+    Every row was kept by a draw of its own with probability 1 / w, so an estimate's variance is
+    estimated by the sum of w (w - 1) y^2 over the kept rows: y is 1 for a count, x for a sum and
+    (x - mean) / (sum of w) for a mean (Horvitz and Thompson 1952; for the mean by linearisation).
+    """
+
+    inner: "BoundTotal | BoundMean"
+    spreads: tuple[Summand, ...]
+    """Sums of w (w - 1) y^2; for a mean those of w (w - 1) times 1, x and x^2."""
+
+    @property
+    def name(self) -> str:
+        """The estimate's name; its error has `_se` behind it."""
+        return self.inner.name
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The columns that it reads."""
+        names = (name for part in (self.inner, *self.spreads) for name in part.needs)
+        return tuple(dict.fromkeys(names))
+
+    @property
+    def _spread_fields(self) -> tuple[pa.Field, ...]:
+        return tuple(
+            pa.field(f"{self.name}__spread{power or ''}", pa.float64())
+            for power in range(len(self.spreads))
+        )
+
+    @property
+    def state(self) -> tuple[pa.Field, ...]:
+        """What the estimate keeps, and the spreads."""
+        return (*self.inner.state, *self._spread_fields)
+
+    @property
+    def result(self) -> tuple[pa.Field, ...]:
+        """The estimate and its standard error."""
+        return (*self.inner.result, pa.field(f"{self.name}_se", pa.float64()))
+
+    def add(self, groups: Groups) -> Columns:
+        """Earlier sums plus rows."""
+        pairs = zip(self._spread_fields, self.spreads, strict=True)
+        spreads = {
+            field.name: pa.array(spread.total(groups, field.name)[0]) for field, spread in pairs
+        }
+        return {**self.inner.add(groups), **spreads}
+
+    def tell(self, columns: Columns) -> list[pa.Array]:
+        """The estimate and its standard error; null where there is nothing to estimate."""
+        told = self.inner.tell(columns)
+        spreads = [values_of(columns[field.name]) for field in self._spread_fields]
+        present = valid(told[0])
+        here: Mask = np.ones(len(told[0]), dtype=np.bool_) if present is None else present
+        if isinstance(self.inner, BoundTotal):
+            error = np.sqrt(np.maximum(spreads[0], 0.0))
+        else:
+            mean = values_of(told[0])
+            weight = values_of(columns[self.inner.state[0].name])
+            variance = spreads[2] - 2.0 * mean * spreads[1] + mean**2 * spreads[0]
+            root = np.sqrt(np.maximum(variance, 0.0))
+            error = np.divide(root, weight, out=np.zeros(len(root)), where=here)
+        return [*told, nullable(error, here)]
+
+
 def _sum_type(field: pa.Field, weight: str | None) -> pa.DataType:
     """Whole numbers add up exactly in 64 bits; anything fractional or weighted in double."""
     exact = pa.types.is_integer(field.type) and weight is None
@@ -198,6 +270,7 @@ class Count(Measure):
 
     column: str | None
     weight: str | None
+    weighted: bool = False
 
     def measure(self, rows: pa.Schema, name: str | None) -> BoundMeasure:
         """Keeps one number per group."""
@@ -206,7 +279,10 @@ class Count(Measure):
         weight = _weighted(rows, self.weight, what)
         type_ = pa.float64() if weight else pa.int64()
         default = "count" if self.column is None else f"count_{self.column}"
-        return BoundTotal(name or default, Summand(weight, present, type_, what), False)
+        total = BoundTotal(name or default, Summand(weight, present, type_, what), False)
+        if not self.weighted:
+            return total
+        return BoundEstimate(total, (Summand((), present, pa.float64(), what, self.weight),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +291,7 @@ class Sum(Measure):
 
     column: str
     weight: str | None
+    weighted: bool = False
 
     def measure(self, rows: pa.Schema, name: str | None) -> BoundMeasure:
         """Keeps one total per group."""
@@ -222,7 +299,11 @@ class Sum(Measure):
         field = number_column(rows, self.column, what)
         weight = _weighted(rows, self.weight, what)
         summand = Summand((self.column, *weight), (), _sum_type(field, self.weight), what)
-        return BoundTotal(name or f"sum_{self.column}", summand, True)
+        total = BoundTotal(name or f"sum_{self.column}", summand, True)
+        if not self.weighted:
+            return total
+        squares = (self.column, self.column)
+        return BoundEstimate(total, (Summand(squares, (), pa.float64(), what, self.weight),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,32 +312,71 @@ class Mean(Measure):
 
     column: str
     weight: str | None
+    weighted: bool = False
 
     def measure(self, rows: pa.Schema, name: str | None) -> BoundMeasure:
         """Keeps count and total per group."""
         what = f"mean of '{self.column}'"
         field = number_column(rows, self.column, what)
         weight = _weighted(rows, self.weight, what)
-        return BoundMean(
+        mean = BoundMean(
             name or f"mean_{self.column}",
             Summand(weight, (self.column,), pa.float64() if weight else pa.int64(), what),
             Summand((self.column, *weight), (), _sum_type(field, self.weight), what),
         )
+        if not self.weighted:
+            return mean
+        x, real = self.column, pa.float64()
+        return BoundEstimate(
+            mean,
+            (
+                Summand((), (x,), real, what, self.weight),
+                Summand((x,), (), real, what, self.weight),
+                Summand((x, x), (), real, what, self.weight),
+            ),
+        )
 
 
-def count(column: str | None = None, *, weight: str | None = None, as_: str | None = None) -> Count:
+def _weight(weight: str | None, weighted: bool, what: str) -> str | None:
+    if weighted and weight is not None:
+        raise AskedWrongly(
+            f"{what}: weighted=True takes the column '{WEIGHT}' of rows that may be shed; give "
+            f"weight='{weight}' without it, or leave weight out"
+        )
+    return WEIGHT if weighted else weight
+
+
+def count(
+    column: str | None = None,
+    *,
+    weight: str | None = None,
+    weighted: bool = False,
+    as_: str | None = None,
+) -> Count:
     """Rows per key, or values of `column` that are not null.
 
-    `weight` names a column that says how many rows each row stands for.
+    `weight` names a column that says how many rows each row stands for. `weighted` is for rows
+    that may be shed: it estimates what was offered by `_weight`, with the standard error in a
+    column of its own (`_se` behind the name).
     """
-    return Count(as_, column, weight)
+    return Count(as_, column, _weight(weight, weighted, "count"), weighted)
 
 
-def sum(column: str, *, weight: str | None = None, as_: str | None = None) -> Sum:
-    """The total of `column` per key: exact for whole numbers, null without a value."""
-    return Sum(as_, column, weight)
+def sum(
+    column: str, *, weight: str | None = None, weighted: bool = False, as_: str | None = None
+) -> Sum:
+    """The total of `column` per key: exact for whole numbers, null without a value.
+
+    `weighted`: as for `count`.
+    """
+    return Sum(as_, column, _weight(weight, weighted, f"sum of '{column}'"), weighted)
 
 
-def mean(column: str, *, weight: str | None = None, as_: str | None = None) -> Mean:
-    """The mean of `column` per key; null without a value."""
-    return Mean(as_, column, weight)
+def mean(
+    column: str, *, weight: str | None = None, weighted: bool = False, as_: str | None = None
+) -> Mean:
+    """The mean of `column` per key; null without a value.
+
+    `weighted`: as for `count`.
+    """
+    return Mean(as_, column, _weight(weight, weighted, f"mean of '{column}'"), weighted)

@@ -1,0 +1,233 @@
+"""More rows than can be carried: a pipeline whose cost is waiting, far above its capacity.
+
+The operator waits for every row (see `waiting`), so that its capacity is known beforehand: tasks
+over the wait. Above it nothing but shedding holds a target; without it latency grows as long as the
+load lasts.
+"""
+
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pyspark.sql import SparkSession
+
+from tidegate.apps.waiting import waiting_map
+from tidegate.benching import Aim, Bench, Options, at_least, at_most
+from tidegate.control.counts import SourceCount
+from tidegate.control.record import Record
+from tidegate.errors import TidegateError
+from tidegate.pipelines.functions import count
+from tidegate.pipelines.stream import pipeline
+from tidegate.spark.loop import ControlLoop
+from tidegate.spark.session import session
+from tidegate.spark.source import arrivals
+from tidegate.spark.start import start
+from tidegate.spark.state.read import read_state
+
+TASKS = 4
+WAIT_S = 0.008
+CAPACITY = TASKS / WAIT_S
+"""Rows per second with every task always at work, and nothing between two batches."""
+KEYS = 100
+_SETTLING_TARGETS = 5.0
+"""So many target times after the start are not judged."""
+_WARM_S = 8.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overload:
+    """What happened."""
+
+    target_s: float
+    factor: float
+    """Offered load over `CAPACITY`."""
+    counts: SourceCount
+    stored: int
+    """Rows in the state: what the pipeline says it has counted."""
+    ticks_s: NDArray[np.float64]
+    """Times of the judged ticks that had results."""
+    latency_s: NDArray[np.float64]
+    """Mean latency of the rows that were completed around each of them."""
+    kept_rate: float
+    """Rows per second kept, over the judged time."""
+    fixed_s: float
+    """a: what a batch cost besides its rows in this run (D = a + c N)."""
+
+    @property
+    def mean_latency_s(self) -> float:
+        """Over the judged ticks."""
+        return float(self.latency_s.mean()) if len(self.latency_s) else float("nan")
+
+    @property
+    def exact(self) -> bool:
+        """Offered is kept and shed, and what was kept is what is in the state, to the row."""
+        return self.counts.offered == self.counts.kept + self.counts.shed and (
+            self.counts.kept == self.stored
+        )
+
+    @property
+    def growth(self) -> float:
+        """Mean latency of the last third of the judged ticks over that of the first."""
+        third = max(len(self.latency_s) // 3, 1)
+        return float(self.latency_s[-third:].mean() / self.latency_s[:third].mean())
+
+
+def run_overload(
+    spark: SparkSession,
+    *,
+    target_s: float,
+    factor: float,
+    seconds: float,
+    shed: bool | str,
+    seed: int = 1,
+) -> Overload:
+    """So many times the capacity for some seconds; with no `shed` nothing is dropped."""
+    with tempfile.TemporaryDirectory(prefix="tidegate-overload-") as directory:
+        checkpoint = str(Path(directory) / "checkpoint")
+        stream = arrivals(
+            spark,
+            f"constant:{factor * CAPACITY!r}",
+            keys=f"uniform:{KEYS}",
+            seed=seed,
+            partitions=TASKS,
+        )
+        flow = (
+            pipeline("overload", stream, arrival="timestamp")
+            .shed()
+            .map(waiting_map(WAIT_S), name="ask")
+            .keyed("count", count(), key="key", shards=16, tasks=1)
+        )
+        run = start(
+            flow.graph,
+            checkpoint=checkpoint,
+            tasks=1,
+            target=f"{target_s * 1000:.0f} ms",
+            cores=TASKS,
+            policy="static",
+            shed=shed,
+            tick="500 ms",
+        )
+        loop = run.loop
+        assert isinstance(loop, ControlLoop)
+        until = time.monotonic() + seconds
+        try:
+            while time.monotonic() < until and not run.awaitTermination(0.2):
+                if loop.failure is not None:
+                    raise TidegateError(f"the control loop failed: {loop.failure}")
+        finally:
+            run.stop()
+        counts = run.counts()["source"]
+        stored = sum(read_state(checkpoint, "count")["count"].to_pylist())
+    return judged(list(loop.records), counts, stored, target_s, factor)
+
+
+def judged(
+    records: list[Record], counts: SourceCount, stored: int, target_s: float, factor: float
+) -> Overload:
+    """The figures of a run, from its records."""
+    first_s = next((r.measurement.at_s for r in records if r.measurement.latency), 0.0)
+    begin_s = first_s + max(_SETTLING_TARGETS * target_s, _WARM_S)
+    seen = [r.measurement for r in records if r.measurement.at_s >= begin_s]
+    told = [(m.at_s, m.latency.mean_s) for m in seen if m.latency is not None]
+    batches = [
+        batch
+        for measurement in seen
+        for segment in measurement.segments
+        for batch in segment.batches
+        if batch.outlier is None
+    ]
+    if not told or len(batches) < 3:
+        raise TidegateError("too few batches ended after the warm-up; let it run for longer")
+    rows = np.array([batch.rows for batch in batches], dtype=np.float64)
+    spent_s = np.array([batch.duration_s for batch in batches])
+    return Overload(
+        target_s=target_s,
+        factor=factor,
+        counts=counts,
+        stored=stored,
+        ticks_s=np.array([at_s for at_s, _ in told]) - first_s,
+        latency_s=np.array([mean_s for _, mean_s in told]),
+        kept_rate=float(rows.sum() / spent_s.sum()),
+        fixed_s=max(float(np.mean(spent_s - rows / CAPACITY)), 0.0),
+    )
+
+
+def sustainable_rate(target_s: float, fixed_s: float) -> float:
+    """tau(T): the most rows per second within a target, (1 - 1.5 a / T) / c.
+
+    a comes from a run of its own that sheds nothing: from the run that is judged it would follow
+    from its latency, and whatever shedding costs would excuse itself.
+    """
+    return max(1.0 - 1.5 * fixed_s / target_s, 0.0) * CAPACITY
+
+
+def spark_body(options: Options) -> Bench:
+    """Targets of 1, 2 and 3 s at 1.2 to 3 times the capacity, and one run that sheds nothing.
+
+    What is kept is judged against what the target allows, with a batch's fixed cost taken from a
+    calm run of its own.
+    """
+    factors = (1.5,) if options.quick else (1.2, 2.0, 3.0)
+    targets_s = (2.0,) if options.quick else (1.0, 2.0, 3.0)
+    spark = session(f"local[{TASKS}]", "bench-shed")
+    options.say("what a batch costs besides its rows: 25 s at 0.4 times capacity")
+    calm = run_overload(spark, target_s=2.0, factor=0.4, seconds=25.0, shed=False)
+    results = [_row("none", calm, calm.fixed_s)]
+    runs: list[Overload] = []
+    for target_s in targets_s:
+        for factor in factors:
+            seconds = 20.0 + 15.0 * target_s
+            options.say(f"target {target_s:g} s at {factor:g} times capacity: {seconds:.0f} s")
+            found = run_overload(
+                spark, target_s=target_s, factor=factor, seconds=seconds, shed=True
+            )
+            runs.append(found)
+            results.append(_row("shedding", found, calm.fixed_s))
+    options.say("without shedding at 1.5 times capacity: 50 s")
+    unshed = run_overload(spark, target_s=2.0, factor=1.5, seconds=50.0, shed=False)
+    results.append(_row("none", unshed, calm.fixed_s))
+    spark.stop()
+    off = [abs(found.mean_latency_s / found.target_s - 1.0) for found in runs]
+    allowed = [sustainable_rate(found.target_s, calm.fixed_s) for found in runs]
+    kept = [
+        found.kept_rate / rate if rate > 0.0 else 0.0
+        for found, rate in zip(runs, allowed, strict=True)
+    ]
+    everything = [calm, *runs, unshed]
+    exact = sum(found.exact for found in everything)
+    return Bench(
+        "shed",
+        results,
+        [
+            at_most("mean latency off its target, worst run", max(off), 0.10),
+            at_least("kept over what the target allows, worst run", min(kept), 0.90),
+            Aim(
+                "runs whose rows are counted exactly",
+                exact,
+                f"= {len(everything)}",
+                exact == len(everything),
+            ),
+            at_least("latency's growth without shedding", unshed.growth, 1.5),
+        ],
+    )
+
+
+def _row(remedy: str, found: Overload, fixed_s: float) -> dict[str, Any]:
+    return {
+        "remedy": remedy,
+        "target_s": found.target_s,
+        "offered_over_capacity": found.factor,
+        "mean_latency_s": round(found.mean_latency_s, 3),
+        "last_latency_s": round(float(found.latency_s[-1]), 3),
+        "kept_rate": round(found.kept_rate, 1),
+        "sustainable_rate": round(sustainable_rate(found.target_s, fixed_s), 1),
+        "fixed_s": round(found.fixed_s, 3),
+        "offered": found.counts.offered,
+        "kept": found.counts.kept,
+        "shed": found.counts.shed,
+        "exact": found.exact,
+    }

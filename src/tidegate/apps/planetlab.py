@@ -1,0 +1,176 @@
+"""The overload paper's experiment (section 4): averages of CPU use, for more and more queries.
+
+Ten nodes report their CPU use at 50, 100, 150, 100 and again 50 rows a second each, ten seconds
+at a time. Every query asks for the average over the nodes, every second. All queries ask the same,
+and each does its own work for every row, so twice the queries are twice the load.
+"""
+
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from tidegate.control.counts import SourceCount
+from tidegate.control.record import Record
+from tidegate.errors import AskedWrongly, TidegateError
+from tidegate.pipelines.functions import mean, window
+from tidegate.pipelines.shedding import WEIGHT, ShedClass
+from tidegate.pipelines.stream import Stream, pipeline
+from tidegate.spark.loop import ControlLoop
+from tidegate.spark.source import arrivals
+from tidegate.spark.start import start
+from tidegate.workload.cpu import Series
+from tidegate.workload.profile import Profile, steps
+
+RATES = (50.0, 100.0, 150.0, 100.0)
+"""Rows per second of each node, `STEP_S` at a time, again and again."""
+STEP_S = 10.0
+SAMPLE_S = 1.0
+"""The real series has a sample every five minutes; here every second, so that there is news."""
+WARM_S = 10.0
+"""Seconds at the start that are not judged."""
+SHARDS = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planetlab:
+    """What happened with so many queries."""
+
+    queries: int
+    records: list[Record]
+    counts: SourceCount
+    """Rows offered, kept and shed; its classes are the nodes."""
+    latency_s: tuple[float, ...]
+    """Mean latency at each tick after the warm-up, oldest first."""
+
+    @property
+    def mean_latency_s(self) -> float:
+        """Over the ticks after the warm-up."""
+        return float(np.mean(self.latency_s)) if self.latency_s else float("nan")
+
+    def document(self) -> dict[str, Any]:
+        """The figures, for a table or a JSON document."""
+        told = bool(self.latency_s)
+        return {
+            "queries": self.queries,
+            "mean_latency_s": round(self.mean_latency_s, 3) if told else None,
+            "last_latency_s": round(self.latency_s[-1], 3) if told else None,
+            "offered": self.counts.offered,
+            "kept": self.counts.kept,
+            "shed": self.counts.shed,
+            "nodes": {
+                part.name: {"offered": part.offered, "kept": part.kept, "shed": part.shed}
+                for part in self.counts.classes
+            },
+        }
+
+
+def node_rates(nodes: int) -> Profile:
+    """The load of all nodes together."""
+    changes = [(number * STEP_S, nodes * rate) for number, rate in enumerate(RATES)]
+    return steps(changes, period_s=len(RATES) * STEP_S)
+
+
+def readings(series: Series, queries: int) -> Callable[[pa.Table], pa.Table]:
+    """Each row's reading, once for every query."""
+    samples, nodes = series.shape
+
+    def ask(rows: pa.Table) -> pa.Table:
+        stamps = rows["timestamp"].combine_chunks()
+        at_us = stamps.cast(pa.int64()).to_numpy()
+        sample = (at_us // round(SAMPLE_S * 1e6)) % samples
+        cpu = series[sample, rows["key"].to_numpy() % nodes]
+        place = pa.array(np.tile(np.arange(rows.num_rows), queries))
+        return pa.table(
+            {
+                "query": np.repeat(np.arange(queries), rows.num_rows),
+                "cpu": np.tile(cpu, queries),
+                "timestamp": stamps.take(place),
+                WEIGHT: rows[WEIGHT].combine_chunks().take(place),
+            }
+        )
+
+    return ask
+
+
+def averages(
+    spark: SparkSession, series: Series, queries: int, *, seconds: float | None, seed: int = 1
+) -> Stream:
+    """The pipeline: the nodes' rows, a copy for each query, an average per query and second."""
+    nodes = series.shape[1]
+    stream = arrivals(
+        spark,
+        node_rates(nodes),
+        keys=f"uniform:{nodes}",
+        seed=seed,
+        seconds=seconds,
+        partitions=2,
+    )
+    classes = {str(node): ShedClass() for node in range(nodes)}
+    average = window(
+        mean("cpu", weighted=True, as_="cpu"), every="1 second", event_time="timestamp"
+    )
+    return (
+        pipeline("planetlab", stream, arrival="timestamp")
+        .shed(by="key", classes=classes, weight=True)
+        .map(
+            readings(series, queries),
+            f"query long, cpu double, timestamp timestamp, {WEIGHT} double",
+            name="ask",
+        )
+        .keyed("average", average, key="query", shards=SHARDS)
+    )
+
+
+def run_planetlab(
+    spark: SparkSession,
+    series: Series,
+    *,
+    queries: int,
+    seconds: float,
+    target_s: float,
+    shed: bool | str,
+    cores: int = 2,
+    seed: int = 1,
+    on_record: Callable[[Record], None] | None = None,
+) -> Planetlab:
+    """Run the queries for some seconds; with no `shed` nothing is dropped, and they fall behind."""
+    if queries < 1:
+        raise AskedWrongly(f"{queries} queries; give 1 or more")
+    with tempfile.TemporaryDirectory(prefix="tidegate-planetlab-") as directory:
+        flow = averages(spark, series, queries, seconds=None, seed=seed)
+        run = start(
+            flow.graph,
+            checkpoint=str(Path(directory) / "checkpoint"),
+            tasks=cores,
+            target=f"{target_s * 1000:.0f} ms",
+            cores=cores,
+            policy="static",
+            shed=shed,
+        )
+        loop = run.loop
+        assert isinstance(loop, ControlLoop)
+        if on_record is not None:
+            loop.watchers.append(on_record)
+        until = time.monotonic() + seconds
+        try:
+            while time.monotonic() < until and not run.awaitTermination(0.2):
+                if loop.failure is not None:
+                    raise TidegateError(f"the control loop failed: {loop.failure}")
+        finally:
+            run.stop()
+        records = list(loop.records)
+        counts = run.counts()["source"]
+    begin_s = records[0].measurement.at_s + min(WARM_S, seconds / 3) if records else 0.0
+    latency_s = tuple(
+        record.measurement.latency.mean_s
+        for record in records
+        if record.measurement.latency is not None and record.measurement.at_s >= begin_s
+    )
+    return Planetlab(queries=queries, records=records, counts=counts, latency_s=latency_s)

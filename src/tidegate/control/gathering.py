@@ -1,0 +1,60 @@
+"""What a row costs that is shed: it has been read and counted before it was dropped (c_s)."""
+
+import dataclasses
+
+import numpy as np
+
+from tidegate.control.measurement import BatchMeasurement, SegmentMeasurement
+
+_FADING = 0.98
+"""What a batch keeps of its weight as the next one comes."""
+_LIKELY = 0.05
+"""c_s is expected within about this share of a row's work: reading is much less than working."""
+_NOISE = 0.1
+"""Spread of a batch's duration, as a share of it: what the expectation is weighed against."""
+
+
+class Gathering:
+    """Learns c_s, in core seconds, by least squares over D = a + (n c_p + shed c_s) / k.
+
+    All three are fitted together, with c_s drawn towards zero where batches cannot tell: a fit of
+    the excess over what another model expects would chase that model, which learns from the same
+    batches.
+    """
+
+    def __init__(self) -> None:
+        self._moments = np.zeros((3, 3))
+        self._product = np.zeros(3)
+        self.row_s = 0.0
+
+    def learn(self, batch: BatchMeasurement) -> None:
+        """One more batch; those called outliers say nothing here either."""
+        if batch.outlier is not None or batch.rows <= 0 or batch.duration_s <= 0.0:
+            return
+        kept = batch.rows * max(batch.imbalance, 1.0) / batch.tasks
+        x = np.array([1.0, kept, batch.shed_rows / batch.tasks]) / batch.duration_s
+        self._moments = _FADING * self._moments + np.outer(x, x)
+        self._product = _FADING * self._product + x
+        if batch.shed_rows == 0:
+            return
+        row_s = batch.duration_s * batch.tasks / batch.rows
+        moments = self._moments.copy()
+        moments[2, 2] += (_NOISE / (_LIKELY * row_s)) ** 2
+        scale = np.sqrt(np.maximum(np.diag(moments), 1e-300))
+        among = moments / np.outer(scale, scale) + 1e-9 * np.eye(3)
+        solved = np.linalg.solve(among, self._product / scale) / scale
+        self.row_s = float(min(max(solved[2], 0.0), row_s))
+
+    def without(self, segment: SegmentMeasurement) -> SegmentMeasurement:
+        """The segment as if rows that were shed had cost nothing, to learn kept rows' cost from."""
+        batches = tuple(
+            dataclasses.replace(
+                batch,
+                duration_s=max(
+                    batch.duration_s - self.row_s * batch.shed_rows / batch.tasks,
+                    0.1 * batch.duration_s,
+                ),
+            )
+            for batch in segment.batches
+        )
+        return dataclasses.replace(segment, batches=batches)

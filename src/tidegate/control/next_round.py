@@ -1,0 +1,78 @@
+"""When the next micro-batch begins, and how many rows it will find: what shedding is decided for.
+
+A decision holds from the next batch on, and that one takes what has arrived since the last began.
+So its size is known before it runs, from the arrivals so far and from how long the running one will
+still take; a leap of the load shows there long before latency shows it.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tidegate.control.measurement import Measurement
+
+
+@dataclass(frozen=True, slots=True)
+class NextRound:
+    """The batch that a decision of now is about."""
+
+    begins_s: float
+    offered_rows: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """The batch that has begun and not ended."""
+
+    begun_s: float
+    kept_rows: float
+    shed_rows: float
+
+
+class RoundWatch:
+    """Sees every measurement; follows the first segment, which reads the sources."""
+
+    def __init__(self) -> None:
+        self._rates: deque[tuple[float, float, float]] = deque()
+        """Begin, end and rate of the ticks since the newest ended batch began."""
+        self._running: _Running | None = None
+        self.begun_s: float | None = None
+        """When the newest batch that has ended began."""
+
+    def observe(self, measurement: Measurement) -> None:
+        """One more tick."""
+        at_s = measurement.at_s
+        self._rates.append((at_s - measurement.interval_s, at_s, measurement.arrival_rate))
+        batches = measurement.segments[0].batches if measurement.segments else ()
+        if batches:
+            last = batches[-1]
+            self.begun_s = last.ended_s - last.duration_s
+            offered = self.arrived(self.begun_s, last.ended_s)
+            kept = measurement.keep * offered
+            self._running = _Running(last.ended_s, kept, offered - kept)
+            while self._rates[0][1] < self.begun_s:
+                self._rates.popleft()
+
+    def arrived(self, begin_s: float, end_s: float) -> float:
+        """Rows that came between two moments, by the rates of the ticks."""
+        return sum(
+            rate * max(min(end, end_s) - max(begin, begin_s), 0.0)
+            for begin, end, rate in self._rates
+        )
+
+    def next_round(
+        self, measurement: Measurement, duration_s: Callable[[float, float], float]
+    ) -> NextRound | None:
+        """The next batch; `duration_s` is of a batch with so many rows kept and shed.
+
+        None before a batch has ended.
+        """
+        running = self._running
+        if running is None:
+            return None
+        takes_s = duration_s(running.kept_rows, running.shed_rows)
+        takes_s = max(takes_s, measurement.segments[0].trigger_s)
+        begins_s = max(running.begun_s + takes_s, measurement.at_s)
+        waiting = self.arrived(running.begun_s, measurement.at_s)
+        coming = measurement.arrival_rate * (begins_s - measurement.at_s)
+        return NextRound(begins_s, waiting + coming)
