@@ -58,7 +58,8 @@ def optimum(room: Counts, held: Counts, executors: Executors, answer: Placement)
     on_node: list[list[int]] = [[] for _ in range(nodes)]
     for j in range(count):
         out = variables(nodes, 1.0, np.inf, 0)
-        totals = range(int(executors.cores[j]), int(room.sum()) + 1)
+        others = int(executors.cores.sum() - executors.cores[j])
+        totals = range(int(executors.cores[j]), int(room.sum()) - others + 1)
         chosen = variables(len(totals), 0.0, 1.0, 1)
         constraint([(one, 1.0) for one in chosen], 1.0, 1.0)
         kept: list[list[tuple[int, float]]] = [[] for _ in range(nodes)]

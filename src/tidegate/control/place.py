@@ -134,10 +134,11 @@ def feasible_phi(room: Counts, executors: Executors, home: Counts) -> float:
 def _spread(
     room: Counts, held: Counts, executors: Executors, home: Counts, chosen: Counts
 ) -> Counts:
-    """Cores of the executors that may be anywhere: the better of two starts, polished.
+    """Cores of the executors that may be anywhere: the best of three starts, polished.
 
-    The assignment as it is, from which Algorithm 1 departs; and the smallest whole multiple of
-    everyone's shares, which moves nothing where it fits.
+    The assignment as it is, from which Algorithm 1 departs; in clusters that are not too large
+    also the smallest whole multiple of everyone's shares, which moves nothing where it fits; and
+    nothing at all, the executors with the most state per core choosing first.
     """
     need = executors.cores[chosen]
     state = executors.state_bytes[chosen]
@@ -149,9 +150,11 @@ def _spread(
     shape = (begins, nodes, shares, state, home[chosen])
     best: Counts | None = None
     best_cost = np.inf
-    heavy = np.argsort(-state / need, kind="stable")
-    proportional = _proportional(held, totals, need)
-    for start, order in ((held, order), (proportional, order), (np.zeros_like(held), heavy)):
+    starts = [(held, order)]
+    if held.size <= placing.DEEP_UP_TO:
+        heavy = np.argsort(-state / need, kind="stable")
+        starts += [(_proportional(held, totals, need), order), (np.zeros_like(held), heavy)]
+    for start, order in starts:
         cores = start.copy()
         sums = cores.sum(axis=0)
         free = room - cores.sum(axis=1)

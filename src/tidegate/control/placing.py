@@ -16,7 +16,7 @@ import numpy as np
 
 _TINY = 1e-9
 """Costs are compared relative to the state there is; less than this is rounding."""
-_DEEP_UP_TO = 2048
+DEEP_UP_TO = 2048
 """Nodes times executors up to which a change may involve three executors."""
 
 
@@ -169,29 +169,41 @@ def provide(
     homes: Any,
     order: Any,
 ) -> None:
-    """Algorithm 1: who is short takes free cores, then from who has more than it needs."""
+    """Algorithm 1: who is short takes free cores, then from who has more than it needs.
+
+    Whoever may give held its cores at the start, so givers are looked for among those entries; a
+    giver elsewhere (it has just taken more than it needs, for whole shares) is the last resort.
+    """
+    where, who = np.nonzero(cores)
     for j in order:
         if totals[j] < need[j]:
             respond(cores, totals, free, need, begins, nodes, shares, state, homes, j)
         while totals[j] < need[j]:
-            best_i, best_giver = -1, -1
-            best_cost = np.inf
-            for giver in range(len(totals)):
-                if totals[giver] <= need[giver]:
-                    continue
-                for i in range(len(free)):
-                    if cores[i, giver] == 0:
-                        continue
-                    cost = _give_cost(cores, totals, state, i, giver)
-                    cost += _take_cost(cores, totals, state, i, j)
-                    if cost < best_cost:
-                        best_i, best_giver, best_cost = i, giver, cost
+            best_i, best_giver = _giver(cores, totals, need, state, where, who, j)
+            if best_giver < 0:
+                where, who = np.nonzero(cores)
+                best_i, best_giver = _giver(cores, totals, need, state, where, who, j)
             if best_giver < 0:
                 break
-            cores[best_i, best_giver] -= 1
-            totals[best_giver] -= 1
-            cores[best_i, j] += 1
-            totals[j] += 1
+            _move(cores, totals, free, best_i, best_giver, -1)
+            _move(cores, totals, free, best_i, j, 1)
+
+
+@nb.njit(cache=True)
+def _giver(
+    cores: Any, totals: Any, need: Any, state: Any, where: Any, who: Any, j: int
+) -> tuple[int, int]:
+    """Line 9: the node and the executor that are cheapest by C- and C+ together."""
+    best_i, best_giver = -1, -1
+    best_cost = np.inf
+    for entry in range(len(where)):
+        i, giver = where[entry], who[entry]
+        if totals[giver] <= need[giver] or cores[i, giver] == 0:
+            continue
+        cost = _give_cost(cores, totals, state, i, giver) + _take_cost(cores, totals, state, i, j)
+        if cost < best_cost:
+            best_i, best_giver, best_cost = i, giver, cost
+    return best_i, best_giver
 
 
 @nb.njit(cache=True)
@@ -213,7 +225,7 @@ def polish(
     for j in range(count):
         costs[j] = cost_of(cores, totals[j], begins, nodes, shares, state, j)
     scale = _TINY * max(state.max(), 1.0) if count else 0.0
-    deep = cores.size <= _DEEP_UP_TO
+    deep = cores.size <= DEEP_UP_TO
     for _ in range(rounds):
         improved = False
         for j in np.argsort(-costs):
