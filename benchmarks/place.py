@@ -26,7 +26,9 @@ def run(options: Options) -> Bench:
     """
     results = []
     for nodes, cores_each, executors in (SMALL, LARGE):
-        decisions = (8 if options.quick else 40) if nodes == SMALL[0] else (3 if options.quick else 10)
+        decisions = (
+            (8 if options.quick else 40) if nodes == SMALL[0] else (3 if options.quick else 10)
+        )
         result = _case(nodes, cores_each, executors, decisions)
         options.say(
             f"{nodes:,} nodes of {cores_each} cores, {executors:,} executors:"
@@ -38,7 +40,9 @@ def run(options: Options) -> Bench:
         results,
         [
             at_most("ms, 32 nodes x 8 cores, 32 executors", results[0]["ms"], SMALL_MS, "ms"),
-            at_most("ms, 1,000 nodes x 64 cores, 1,000 executors", results[1]["ms"], LARGE_MS, "ms"),
+            at_most(
+                "ms, 1,000 nodes x 64 cores, 1,000 executors", results[1]["ms"], LARGE_MS, "ms"
+            ),
         ],
     )
 

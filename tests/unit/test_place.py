@@ -118,3 +118,62 @@ def test_never_worse_than_the_integer_optimum_by_a_tenth() -> None:
             ratios.append(moved / best)
     assert zeros > 20 and len(ratios) > 100
     assert np.median(ratios) < 1.001
+
+
+def test_a_small_case_by_hand() -> None:
+    """The first executor stays whole; the other's share of node 0 falls from 1/2 to 1/4."""
+    answer = place([4, 4], [[2, 2], [0, 2]], Executors.of([3, 4], [9.0, 9.0], [0, 0], [0, 1]))
+    assert answer.cores.tolist() == [[3, 1], [0, 3]]
+    assert answer.moved_bytes == pytest.approx(9.0 / 4)
+
+
+def test_free_cores_come_first_and_move_nothing_when_shares_stay() -> None:
+    idle = place([8, 8], [[2, 0], [0, 2]], Executors.of([4, 4], [9.0, 9.0], [0, 0], [0, 1]))
+    assert idle.cores.tolist() == [[4, 0], [0, 4]]
+    assert idle.moved_bytes == 0.0
+
+
+def test_a_data_heavy_executor_is_brought_home() -> None:
+    held = [[1, 3], [3, 1]]
+    heavy = Executors.of([4, 4], [1.0, 1.0], [4 * PHI, 1.0], [0, 1])
+    answer = place([4, 4], held, heavy)
+    assert answer.local.tolist() == [True, False]
+    assert answer.cores.tolist() == [[4, 0], [0, 4]]
+
+
+def test_phi_doubles_until_the_heavy_ones_fit() -> None:
+    """Three executors of 3 cores at one home of 4: only the heaviest can stay."""
+    rates = np.array([9.0, 3.0, 3.0]) * PHI * 3
+    answer = place(
+        [4, 8], np.zeros((2, 3), int), Executors.of([3, 3, 3], [1, 1, 1], rates, [0] * 3)
+    )
+    assert answer.phi_bytes_per_s == 4 * PHI
+    assert answer.local.tolist() == [True, False, False]
+    assert answer.cores[0, 0] == 3
+
+
+def test_executors_of_a_node_that_went_find_a_new_home() -> None:
+    held = [[2, 0], [1, 2], [0, 0]]
+    answer = place([0, 4, 4], held, Executors.of([3, 2], [6.0, 6.0], [9 * PHI, 1.0], [0, 1]))
+    assert answer.home.tolist() == [1, 1]
+    assert answer.cores[0].sum() == 0
+    check_feasible(np.array([0, 4, 4]), Executors.of([3, 2], [6, 6], [9 * PHI, 1], [0, 1]), answer)
+
+
+@pytest.mark.parametrize(
+    ("room", "held", "cores", "home", "says"),
+    [
+        ([2], [[1]], [3], [0], "need 3 cores, but the nodes have 2"),
+        ([2], [[1, 1]], [1], [0], "a row per node"),
+        ([2], [[-1]], [1], [0], "negative"),
+        ([2], [[1]], [0], [0], "at least one core"),
+        ([2], [[1]], [1], [1], "not among the 1 nodes"),
+        ([2], [[1]], [1], [0, 0], "one of each"),
+    ],
+)
+def test_what_cannot_be_placed_is_said(
+    room: list[int], held: list[list[int]], cores: list[int], home: list[int], says: str
+) -> None:
+    asked = Executors.of(cores, np.ones(len(cores)), np.ones(len(cores)), home)
+    with pytest.raises(AskedWrongly, match=says):
+        place(room, held, asked)

@@ -299,9 +299,7 @@ def _exchange(
     price = np.where(free > 0, 0.0, np.inf)
     opener = np.full(len(free), -1)
     if deep:
-        _openings(
-            cores, totals, free, need, begins, nodes, shares, state, costs, j, price, opener
-        )
+        _openings(cores, totals, free, need, begins, nodes, shares, state, costs, j, price, opener)
     best_gain = scale
     best_i, best_giver, best_back, best_drop = -1, -1, -1, -1
     open_at = int(np.argmin(price))
