@@ -82,6 +82,8 @@ def _omega(options: Options, results: Results) -> tuple[Outcomes, Outcomes]:
                 continue
             part = replace(full, offered=OPEN_LOAD, patient=True)
             held[omega, paradigm] = _note(options, results, "open", part, omega=omega)
+        if options.quick and omega == 0:
+            continue
         at_once = replace(
             _timed(micro(omega, "resource-centric"), options), shards_per_synchronisation=8192
         )

@@ -174,7 +174,7 @@ def _proportional(held: Counts, totals: Counts, need: Counts) -> Counts:
     unit = np.gcd.reduce(held, axis=0)
     shape = held // np.maximum(unit, 1)
     each = totals // np.maximum(unit, 1)
-    return shape * -(-need // np.maximum(each, 1))
+    return np.asarray(shape * -(-need // np.maximum(each, 1)))
 
 
 def _homes(room: Counts, held: Counts, executors: Executors) -> Counts:

@@ -47,10 +47,10 @@ def transition(
     there = np.array([node in alive for node in nodes], bool)
     change = cores - held
     where, who = np.nonzero(change * there[:, None])
-    by = change[where, who]
-    order = np.lexsort((who, where, by > 0))
+    order = np.lexsort((who, where, change[where, who] > 0))
     changes = tuple(
-        Change(executors[who[one]], nodes[where[one]], int(by[one])) for one in order.tolist()
+        Change(executors[one], nodes[node], int(change[node, one]))
+        for node, one in zip(where[order].tolist(), who[order].tolist(), strict=True)
     )
     return Transition(changes, tuple(_gone(cores, executors, nodes, there)))
 
@@ -61,7 +61,8 @@ def _gone(
     """One note for each node that has gone with planned cores on it."""
     notes = []
     for node in np.flatnonzero(~there & (cores.sum(axis=1) > 0)).tolist():
-        lost = [f"{executors[one]} {cores[node, one]}" for one in np.flatnonzero(cores[node])]
+        holders = np.flatnonzero(cores[node]).tolist()
+        lost = [f"{executors[one]} {cores[node, one]}" for one in holders]
         notes.append(
             f"node '{nodes[node]}' has gone: its planned cores ({', '.join(lost)}) are left out"
             " until the next plan, and the rest goes on"

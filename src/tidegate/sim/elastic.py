@@ -75,7 +75,7 @@ class Outcome:
     """Data between executors and their remote cores."""
     moves: int
     scheduling_ms: float
-    """Median of allocation and placement, where cores change hands."""
+    """Median of a decision: allocation, and placement where cores change hands."""
     series: tuple[float, ...]
     """Tuples per second, second by second."""
 
@@ -277,7 +277,7 @@ class _Run:
         """Measure, and change what the paradigm may change."""
         if self._planned is None:
             self._loads.observe(self._seen, now_s)
-        rates = np.bincount(self._groups.group_of, self._seen / CONTROL_S)
+        rates = np.asarray(np.bincount(self._groups.group_of, self._seen / CONTROL_S), np.float64)
         self._seen = np.zeros_like(self._seen)
         loads = self._loads.loads
         if self._what.paradigm == "static" or self._planned is not None or loads is None:
@@ -299,15 +299,15 @@ class _Run:
         sent_s = self._nodes.transfer_s(source, carried)
         if self._elastic:
             turn = _turns(self._groups.group_of[moved])
-            drained_s = fluid.queued_s()[route[moved]]
-            until_s = now_s + self._nodes.handshake_s * turn + drained_s + sent_s
+            begun_s = now_s + fluid.queued_s()[route[moved]]
+            until_s = begun_s + self._nodes.handshake_s * turn + sent_s
             fluid.move(moved, new[moved], until_s)
             return
         rounds = -(-len(moved) // self._what.shards_per_synchronisation)
         handshakes_s = rounds * self._what.upstream * self._nodes.handshake_s
-        drained_s = float(fluid.queued_s().max())
+        drained_s = now_s + float(fluid.queued_s().max())
         self._planned = new
-        self._paused_until_s = now_s + drained_s + handshakes_s + float(sent_s.max())
+        self._paused_until_s = drained_s + handshakes_s + float(sent_s.max())
 
     def _resume(self, now_s: float) -> None:
         """The end of a resource-centric synchronisation: the new route, and all go on."""

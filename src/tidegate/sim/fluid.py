@@ -65,7 +65,8 @@ class Fluid:
 
     def queued_s(self) -> Vector:
         """Work that waits for each core."""
-        return np.bincount(self.route, (self.pending + self.waiting) * self.work_s, self.cores)
+        work = (self.pending + self.waiting) * self.work_s
+        return np.asarray(np.bincount(self.route, work, self.cores), np.float64)
 
     def emission(self, per_tuple: Vector, offered: float, dt_s: float) -> float:
         """Source tuples of this step, of those offered: `per_tuple` of each go to each shard."""

@@ -43,7 +43,7 @@ class ShuffledZipf:
         """The same frequencies in another order."""
         weights = np.arange(1, self.keys + 1.0) ** -self.exponent
         order = np.random.default_rng((self.seed, era)).permutation(self.keys)
-        return weights[order] / weights.sum()
+        return np.asarray(weights[order] / weights.sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Stocks:
             random = self._random(second + 10**6)
             if random.random() < self.bursts_per_s:
                 rates[random.integers(self.keys)] *= self.burst
-        return rates / rates.sum()
+        return np.asarray(rates / rates.sum())
 
     def _random(self, second: int) -> np.random.Generator:
         return np.random.default_rng((self.seed, second + 10**4))

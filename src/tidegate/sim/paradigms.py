@@ -86,7 +86,7 @@ class Groups:
 
     def far(self, route: Counts) -> npt.NDArray[np.bool_]:
         """Which shards are served away from the node of their executor."""
-        return route // self.nodes.cores_each != self.home[self.group_of]
+        return np.asarray(route // self.nodes.cores_each != self.home[self.group_of])
 
     def _cores(self, rates: Vector) -> Counts:
         """Cores of each group by the queueing model; all there are."""
