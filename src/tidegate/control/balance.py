@@ -136,7 +136,7 @@ class ShardLoads:
         self._loads: Loads | None = None
         self._at_s = 0.0
 
-    def observe(self, rows: Sequence[int], at_s: float) -> None:
+    def observe(self, rows: npt.ArrayLike, at_s: float) -> None:
         """Rows per shard of the batches that ended up to `at_s`."""
         fresh = np.array(rows, np.float64)
         if self._loads is None or self._loads.shape != fresh.shape:

@@ -1,0 +1,158 @@
+"""The paradigms of Elasticutor (2.2, 5): who may change what, and what a change stops.
+
+All of them are groups of shards that own cores. Static: an operator is a group, nothing changes.
+Resource-centric: an operator is a group, its shards are balanced over its cores, and each change
+stops all upstream executors. Executor-centric: each executor is a group, its shards are balanced
+over its cores, and a change stops the shards that move. Naive executor-centric is the same without
+placement: at each change all cores are dealt anew.
+"""
+
+import time
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from tidegate.control.allocate import TooFewCores, assign
+from tidegate.control.balance import THETA, balance
+from tidegate.control.place import Executors, place
+from tidegate.control.route import even_route, rerouted, rescaled
+from tidegate.models.queueing import Queues
+from tidegate.sim.nodes import Nodes
+
+Paradigm = Literal["static", "resource-centric", "executor-centric", "naive-ec"]
+PARADIGMS: tuple[Paradigm, ...] = ("static", "resource-centric", "executor-centric", "naive-ec")
+
+Counts = npt.NDArray[np.int64]
+Vector = npt.NDArray[np.float64]
+
+_WORTH_IT = 1.05
+"""Cores change hands when the model says that the latency falls by more than this."""
+
+
+@dataclass(slots=True, eq=False)
+class Groups:
+    """Groups of shards, the cores that each owns, and the control objects that change both."""
+
+    nodes: Nodes
+    group_of: Counts
+    """The group of each shard."""
+    work_s: Vector
+    """Work of one tuple, per group."""
+    tuple_bytes: Vector
+    """Bytes in and out per tuple, per group."""
+    shard_bytes: float
+    naive: bool = False
+    owned: list[list[int]] = field(default_factory=list)
+    """The cores of each group; a position in it is the number of a task."""
+    home: Counts = field(default_factory=lambda: np.zeros(0, np.int64))
+    scheduling_s: list[float] = field(default_factory=list)
+    """How long each decision took."""
+    members: list[Counts] = field(default_factory=list)
+    """The shards of each group."""
+
+    def __post_init__(self) -> None:
+        count = len(self.work_s)
+        order = np.argsort(self.group_of, kind="stable")
+        self.members = np.split(order, np.cumsum(np.bincount(self.group_of, minlength=count))[:-1])
+        self.home = np.arange(count) * self.nodes.count // count
+        if count > self.nodes.count:
+            self.home = np.arange(count) % self.nodes.count
+
+    def begin(self, load: Vector) -> Counts:
+        """Cores by each group's load in `cores`, on its own node while there is room; the route."""
+        cores = self._cores(load / self.work_s)
+        room = np.full(self.nodes.count, self.nodes.cores_each)
+        held = np.zeros((self.nodes.count, len(cores)), np.int64)
+        asked = Executors.of(cores, np.zeros(len(cores)), np.zeros(len(cores)), self.home)
+        self.owned = [[] for _ in cores]
+        self._own(place(room, held, asked).cores)
+        route = np.zeros(len(self.group_of), np.int64)
+        for group, shards in enumerate(self.members):
+            tasks = even_route(len(shards), min(len(self.owned[group]), len(shards)))
+            route[shards] = np.array(self.owned[group])[list(tasks)]
+        return route
+
+    def rescale(self, route: Counts, rates: Vector, loads: Vector) -> Counts:
+        """The next route: cores change hands where it pays, and each group is balanced."""
+        begin_s = time.perf_counter()
+        self._reassign(rates)
+        self.scheduling_s.append(time.perf_counter() - begin_s)
+        new = route.copy()
+        for group, shards in enumerate(self.members):
+            new[shards] = self._balanced(group, route[shards], loads[shards])
+        return new
+
+    def far(self, route: Counts) -> npt.NDArray[np.bool_]:
+        """Which shards are served away from the node of their executor."""
+        return np.asarray(route // self.nodes.cores_each != self.home[self.group_of])
+
+    def _cores(self, rates: Vector) -> Counts:
+        """Cores of each group by the queueing model; all there are."""
+        rates = np.maximum(rates, 1e-6)
+        while True:
+            try:
+                found = assign(Queues.of(rates, 1.0 / self.work_s), self.nodes.cores)
+                return found.cores
+            except TooFewCores:
+                rates = rates * 0.98
+
+    def _reassign(self, rates: Vector) -> None:
+        wanted = self._cores(rates)
+        queues = Queues.of(np.maximum(rates, 1e-6), 1.0 / self.work_s)
+        have = np.array([len(cores) for cores in self.owned])
+        now_s, then_s = queues.network_latency(have), queues.network_latency(wanted)
+        if np.isfinite(now_s) and not now_s > _WORTH_IT * then_s:
+            return
+        if self.naive:
+            self._own(self._anywhere(wanted))
+            return
+        held = np.zeros((self.nodes.count, len(wanted)), np.int64)
+        for group, cores in enumerate(self.owned):
+            np.add.at(held[:, group], np.array(cores) // self.nodes.cores_each, 1)
+        state = self.shard_bytes * np.array([len(shards) for shards in self.members], float)
+        asked = Executors.of(wanted, state, rates * self.tuple_bytes, self.home)
+        room = np.full(self.nodes.count, self.nodes.cores_each)
+        self._own(place(room, held, asked).cores)
+
+    def _anywhere(self, wanted: Counts) -> Counts:
+        """Naive: cores are dealt anew in the order of the nodes, whoever had them."""
+        ends = np.cumsum(wanted)
+        dealt = np.repeat(np.arange(len(wanted)), wanted)
+        cores = np.zeros((self.nodes.count, len(wanted)), np.int64)
+        np.add.at(cores, (np.arange(ends[-1]) // self.nodes.cores_each, dealt), 1)
+        return cores
+
+    def _own(self, cores: Counts) -> None:
+        """Cores by number: who keeps cores on a node keeps the same ones."""
+        each = self.nodes.cores_each
+        left = cores.copy()
+        free = np.ones(self.nodes.cores, bool)
+        for group, owned in enumerate(self.owned):
+            kept = []
+            for core in owned:
+                if left[core // each, group] > 0:
+                    left[core // each, group] -= 1
+                    free[core] = False
+                    kept.append(core)
+            self.owned[group] = kept
+        where, who = np.nonzero(left)
+        for node, group in zip(where.tolist(), who.tolist(), strict=True):
+            spare = node * each + np.flatnonzero(free[node * each : (node + 1) * each])
+            taken = spare[: left[node, group]]
+            free[taken] = False
+            self.owned[group].extend(taken.tolist())
+
+    def _balanced(self, group: int, route: Counts, loads: Vector) -> Counts:
+        """Shards of cores that were given away go to the others; then delta is brought to theta."""
+        owned = self.owned[group]
+        tasks = min(len(owned), len(route))
+        numbers = {core: task for task, core in enumerate(owned[:tasks])}
+        local = tuple(numbers.get(core, tasks) for core in route.tolist())
+        if max(local) >= tasks or len(set(local)) < tasks:
+            local = rescaled(local, tasks)
+        answer = balance(loads, local, tasks, THETA)
+        if answer.moves:
+            local = rerouted(local, answer.moves, tasks)
+        return np.array(owned)[list(local)]

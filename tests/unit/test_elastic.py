@@ -1,0 +1,123 @@
+"""The paradigms in the simulator: what must hold of the mechanism, whatever the figures."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tidegate.errors import AskedWrongly
+from tidegate.sim.elastic import Experiment, micro, run, stocks
+from tidegate.sim.fluid import QUEUE_S, Fluid
+from tidegate.sim.keyload import ShuffledZipf, Stocks
+from tidegate.sim.nodes import Nodes
+from tidegate.sim.paradigms import Paradigm
+
+
+def small(paradigm: Paradigm, omega: float = 2.0) -> Experiment:
+    """8 nodes of 8 cores, so that a run takes a moment."""
+    return replace(
+        micro(omega, paradigm, keys=2000),
+        nodes=Nodes(count=8, cores_each=8),
+        executors=8,
+        shards_each=128,
+        shards=1024,
+        seconds=45.0,
+        warm_up_s=15.0,
+    )
+
+
+def test_without_change_both_elastic_paradigms_beat_static_and_settle() -> None:
+    static, central, elastic = (
+        run(small(paradigm, omega=0.0))
+        for paradigm in ("static", "resource-centric", "executor-centric")
+    )
+    assert static.moves == 0 and static.state_bytes_per_s == 0.0
+    assert elastic.throughput > 1.1 * static.throughput
+    assert central.throughput > 1.1 * static.throughput
+    assert elastic.state_bytes_per_s == 0.0, "settled: nothing moves any more"
+
+
+def test_shuffles_stop_the_resource_centric_one_and_not_the_executor_centric_one() -> None:
+    central = run(small("resource-centric", omega=8.0))
+    elastic = run(small("executor-centric", omega=8.0))
+    assert min(central.series[15:]) < 0.2 * max(central.series), "everything stops"
+    assert min(elastic.series[15:]) > 0.2 * max(elastic.series)
+    assert elastic.throughput > 1.2 * central.throughput
+
+
+def test_naive_moves_more_state_and_more_data() -> None:
+    naive, elastic = run(small("naive-ec")), run(small("executor-centric"))
+    assert naive.remote_bytes_per_s > 2.0 * elastic.remote_bytes_per_s
+    assert naive.state_bytes_per_s > elastic.state_bytes_per_s
+
+
+def test_a_patient_source_shows_what_a_stop_costs() -> None:
+    """Under a load that the executor-centric one carries with ease."""
+    stopped, elastic = (
+        run(replace(small(paradigm, omega=8.0), offered=0.4, patient=True))
+        for paradigm in ("resource-centric", "executor-centric")
+    )
+    assert elastic.throughput == pytest.approx(0.4 * 64 / 0.001, rel=0.02)
+    assert stopped.latency_s > 5.0 * elastic.latency_s
+
+
+def test_a_run_is_the_same_again() -> None:
+    first, again = (run(replace(small("naive-ec"), seconds=20.0)) for _ in range(2))
+    assert first.series == again.series and first.moves == again.moves
+
+
+def test_the_stock_exchange_has_twelve_operators_that_share_cores() -> None:
+    what = replace(stocks("executor-centric"), shards_each=8, nodes=Nodes(count=16))
+    outcome = run(replace(what, seconds=12.0, warm_up_s=5.0))
+    assert len(what.operators) == 12
+    assert 0.4 * 128 / 0.00108 < outcome.throughput <= 128 / 0.00108
+
+
+def test_an_unknown_paradigm_is_said() -> None:
+    with pytest.raises(AskedWrongly, match="did you mean 'static'"):
+        run(replace(small("static"), paradigm="statik"))  # type: ignore[arg-type]
+
+
+def test_back_pressure_keeps_every_queue_within_its_bound_and_loses_nothing() -> None:
+    route = np.array([0, 0, 1])
+    fluid = Fluid.of(route, np.full(3, 0.001), np.ones(3), cores=2)
+    per_tuple = np.array([0.5, 0.4, 0.1])
+    emitted = done = 0.0
+    for step in range(200):
+        tuples = fluid.emission(per_tuple, 500.0, 0.1)
+        fluid.arrive(tuples * per_tuple, 0.1 * step)
+        emitted += tuples
+        done += fluid.serve(np.ones(2), 0.1).sum()
+        assert fluid.queued_s().max() <= QUEUE_S + 1e-9
+    assert emitted == pytest.approx(done + fluid.pending.sum())
+    # The fullest core has 0.9 of the stream and does 1,000 a second.
+    assert done / 20.0 == pytest.approx(1000 / 0.9, rel=0.06)
+
+
+def test_a_moving_shard_waits_and_arrives_at_its_new_core() -> None:
+    fluid = Fluid.of(np.array([0, 1]), np.full(2, 0.001), np.ones(2), cores=2)
+    fluid.move(np.array([0]), np.array([1]), np.array([0.25]))
+    for step in range(3):
+        fluid.arrive(np.array([10.0, 10.0]), 0.1 * step)
+        fluid.serve(np.ones(2), 0.1)
+    assert fluid.waiting.tolist() == [30.0, 0.0] and fluid.route.tolist() == [0, 1]
+    fluid.arrive(np.array([10.0, 10.0]), 0.3)
+    assert fluid.waiting.tolist() == [0.0, 0.0] and fluid.route.tolist() == [1, 1]
+    assert fluid.pending[0] == 40.0
+
+
+def test_what_leaves_a_node_goes_one_after_the_other() -> None:
+    nodes = Nodes(bandwidth_bytes_per_s=10.0)
+    taken = nodes.transfer_s(np.array([1, 0, 1]), np.array([10.0, 20.0, 30.0]))
+    assert taken.tolist() == [1.0, 2.0, 4.0]
+
+
+def test_key_shares_change_with_their_era_and_add_up() -> None:
+    zipf = ShuffledZipf(keys=100, shuffles_per_minute=6.0)
+    assert [zipf.era(at_s) for at_s in (0.0, 9.9, 10.0, 20.0)] == [0, 0, 1, 2]
+    assert sorted(zipf.shares(0)) == sorted(zipf.shares(1))
+    assert zipf.shares(0).tolist() != zipf.shares(1).tolist()
+    exchange = Stocks(keys=50)
+    assert exchange.shares(3).sum() == pytest.approx(1.0)
+    assert exchange.shares(3).tolist() == exchange.shares(3).tolist()
+    assert exchange.shares(3).tolist() != exchange.shares(4).tolist()
