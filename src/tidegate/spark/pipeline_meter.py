@@ -241,6 +241,9 @@ class PipelineMeter:
             busy_s = sum(report.busy_s for report in reports)
             entry = plan.get(node.name)
             bounds = node.tasks
+            tasks = entry.tasks if entry is not None else _tasks_seen(reports)
+            # A map without tasks of its own runs where its rows are: nobody can give it others.
+            fixed = tasks if entry is None else None
             per_row = [r.busy_s / r.rows_in for r in reports if r.rows_in]
             found.append(
                 OperatorMeasurement(
@@ -249,13 +252,13 @@ class PipelineMeter:
                     arrival_rate=rows / interval_s,
                     service_rate=rows / busy_s if busy_s > 0 else 0.0,
                     service_scv=_scv(per_row),
-                    tasks=entry.tasks if entry is not None else _tasks_seen(reports),
+                    tasks=tasks,
                     imbalance=_imbalance(results, node.name),
                     state_bytes=_state_bytes(results, node.name),
                     rows=rows,
                     busy_s=busy_s,
-                    least_tasks=1 if bounds is None else bounds.least,
-                    most_tasks=None if bounds is None else bounds.most,
+                    least_tasks=fixed or (1 if bounds is None else bounds.least),
+                    most_tasks=fixed or (None if bounds is None else bounds.most),
                     route=entry.route if entry is not None else (),
                     shard_rows=_shard_rows(node, reports),
                 )
