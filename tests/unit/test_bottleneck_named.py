@@ -1,6 +1,7 @@
 """The bottleneck is the operator that a task helps most, whichever policy runs."""
 
 import dataclasses
+import io
 import itertools
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pipeline_worlds import BOUNDS, TARGET_S, controller, measured, world
+from rich.console import Console
 
 from tidegate.control.balance import Balancer
 from tidegate.control.bottleneck import Bottleneck, BottleneckFinder
@@ -21,6 +23,7 @@ from tidegate.errors import AskedWrongly
 from tidegate.models.flow import least_cut_together, limiting_cuts
 from tidegate.models.stage_flow import StageFlow
 from tidegate.sim.pipeline import Segment, Stage, World, simulate
+from tidegate.view.terminal import LiveView
 from tidegate.workload.profile import constant, steps
 
 
@@ -108,6 +111,16 @@ def test_a_tick_without_a_batch_keeps_what_is_known_and_nothing_is_made_up() -> 
     assert quiet is not None and quiet.operator == "match"
     assert finder.find(tick(*idle, rate=0.0)) is None
     assert finder.find(dataclasses.replace(tick(*idle), operators=())) is None
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_the_live_view_shows_it(terminal: bool) -> None:
+    file = io.StringIO()
+    console = Console(file=file, force_terminal=terminal, width=160, height=60, _environ={})
+    base = controller().tick(tick(operator("parse", 0.002), operator("match", 0.034), rate=107.0))
+    with LiveView(console, 2.0, "ads") as view:
+        view.show(base)
+    assert "limited by match: 96% of what its tasks can, +23% with one more" in file.getvalue()
 
 
 def test_a_record_has_it_and_an_older_one_is_read_without() -> None:

@@ -39,12 +39,12 @@ class Bottleneck:
     @property
     def words(self) -> str:
         """For a person."""
-        tasks = "1 task" if self.tasks == 1 else f"{self.tasks} tasks"
-        verb = "carries" if self.tasks == 1 else "carry"
-        how = f"{tasks} {verb} {_percent(self.load)} of what {_they(self.tasks)} can"
+        one = self.tasks == 1
+        tasks, they = ("1 task", "it") if one else (f"{self.tasks} tasks", "they")
+        how = f"{tasks} {'carries' if one else 'carry'} {_percent(self.load)} of what {they} can"
         if self.load > 1.0:
-            verb = "is" if self.tasks == 1 else "are"
-            how = f"{tasks} {verb} offered {_percent(self.load)} of what {_they(self.tasks)} can carry"
+            offered = f"{'is' if one else 'are'} offered {_percent(self.load)}"
+            how = f"{tasks} {offered} of what {they} can carry"
         more = f"one more gives +{_percent(self.gain)}"
         if not self.may_grow:
             more = f"one more would give +{_percent(self.gain)}, but it may have no more"
@@ -91,9 +91,7 @@ class FlowView:
         )
 
     def _learn(self, measurement: Measurement) -> None:
-        taken = {
-            one.name: sum(batch.rows for batch in one.batches) for one in measurement.segments
-        }
+        taken = {one.name: sum(batch.rows for batch in one.batches) for one in measurement.segments}
         for one in measurement.operators:
             if one.service_rate <= 0.0 or one.rows <= 0:
                 continue
@@ -144,7 +142,3 @@ class BottleneckFinder:
 
 def _percent(share: float) -> str:
     return f"{100.0 * share:.0f} %"
-
-
-def _they(tasks: int) -> str:
-    return "it" if tasks == 1 else "they"

@@ -7,8 +7,9 @@ what limits the whole. Selectivities are the caller's: give capacities in rows o
 is, divided by the visit ratio, and flow is conserved at every vertex.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -147,7 +148,7 @@ class Flow:
         while path[-1] != network.source:
             path.append(int(before[path[-1]]))
         path.reverse()
-        return path, min(float(room[a, b]) for a, b in zip(path, path[1:], strict=False))
+        return path, min(float(room[a, b]) for a, b in pairwise(path))
 
     def augmented(self, path: Sequence[int], more: float) -> "Flow":
         """The flow with `more` sent along a path of the improving network (eq. 3)."""
@@ -157,7 +158,7 @@ class Flow:
             for index, (tail, head) in enumerate(zip(network.tails, network.heads, strict=True))
         }
         carried = self.carried.copy()
-        for tail, head in zip(path, path[1:], strict=False):
+        for tail, head in pairwise(path):
             left = more
             back = place.get((head, tail))
             if back is not None:  # what flows the other way is taken back first
@@ -213,7 +214,7 @@ def least_cut_together(network: FlowNetwork) -> Cut:
     return network.together().maximum_flow().least_cut()
 
 
-def limiting_cuts(network: FlowNetwork, value: float, share: float = LIMITING) -> Iterator[Cut]:
+def limiting_cuts(network: FlowNetwork, value: float, share: float = LIMITING) -> tuple[Cut, ...]:
     """Every operator that is first behind a cut with f >= share c (eq. 11): its least such cut.
 
     A flow of this value carries the same across every cut, so a cut limits when its capacity is at
@@ -224,7 +225,7 @@ def limiting_cuts(network: FlowNetwork, value: float, share: float = LIMITING) -
     if not LIMITING <= share <= 1.0:
         raise AskedWrongly(f"a share of {share:g} limits no cut; give {LIMITING} to 1")
     if value <= 0.0:
-        return
+        return ()
     whole = network.together()
     most = value / share * (1.0 + 1e-9)
     found: dict[int, Cut] = {}
@@ -235,7 +236,7 @@ def limiting_cuts(network: FlowNetwork, value: float, share: float = LIMITING) -
         name = int(whole.operators[head])
         if cut.capacity <= most and (name not in found or cut.capacity < found[name].capacity):
             found[name] = cut
-    yield from (found[name] for name in sorted(found))
+    return tuple(found[name] for name in sorted(found))
 
 
 def route_weights(flow: Flow, operator: int) -> Vector:

@@ -44,7 +44,7 @@ def latency_capacity(latency_s: float, at_once: float = 1.0) -> float:
 
 
 def feedback_step(latency_s: float, constraint_s: float, at_once: float = 1.0) -> float:
-    """eta, the step of the feedback: how far the latency's rate is from the constraint's (eq. 14)."""
+    """eta, the step: how far the latency's rate is from the constraint's (eq. 14)."""
     return abs(latency_capacity(latency_s, at_once) - latency_capacity(constraint_s, at_once))
 
 

@@ -8,7 +8,7 @@ gets is for the data to say and no flow can go around it. **Stages take turns**:
 segment are stages of the same batch, so their turns add up. Let the stages have shares s_i of the
 time; the segment carries max over s of min_i s_i c_i, with sum s_i = 1, which is 1 / sum (1 / c_i).
 There every stage is a cut of the same capacity, and the one to give a task is the one that shortens
-the sum the most. Segments run side by side: there the least capacity counts, as in any flow network.
+the sum the most. Segments run side by side: there the least capacity counts, as in any network.
 """
 
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class StageFlow:
     @property
     def loads(self) -> Vector:
         """f / c of each segment: what it is offered over what it can carry."""
-        return np.bincount(self.segments, weights=self.turns)
+        return np.asarray(np.bincount(self.segments, weights=self.turns), dtype=np.float64)
 
     def with_tasks(self, tasks: Vector) -> "StageFlow":
         """The same rows with other tasks."""

@@ -258,9 +258,7 @@ def _span(
 def _steps(
     records: Sequence[Record], found: Sequence[Bottleneck | None], start_s: float
 ) -> list[Step]:
-    acted = [
-        place for place, record in enumerate(records) if record.acted and changes_of(record)
-    ]
+    acted = [place for place, record in enumerate(records) if record.acted and changes_of(record)]
     steps: list[Step] = []
     wish = None
     for place, record in enumerate(records):
@@ -278,9 +276,7 @@ def _steps(
         ]
         settled = behind[SETTLING:] or behind
         ahead = [
-            other
-            for other in range(place + 1)
-            if records[other].measurement.at_s > at_s - BEFORE_S
+            other for other in range(place + 1) if records[other].measurement.at_s > at_s - BEFORE_S
         ]
         steps.append(
             Step(

@@ -130,9 +130,7 @@ def _filled(source: Any, run: Columns, range_: Any) -> Any:
 
     chart = _figure("How full the bottleneck was", "% of capacity", 170, range_)
     line = chart.line("time", "filled", source=source, color=ORANGE, line_width=2.0)
-    level = Level(
-        location=100.0 * LIMITING, dimension="width", line_color=RED, line_dash="dashed"
-    )
+    level = Level(location=100.0 * LIMITING, dimension="width", line_color=RED, line_dash="dashed")
     chart.add_layout(level)
     tips = [("at", f"@time{{0,0.[0]}} {run.unit}"), ("`@name`", "@filled{0} %")]
     chart.add_tools(HoverTool(renderers=[line], tooltips=tips, mode="vline"))
@@ -261,7 +259,9 @@ def _spans(told: Explanation, run: Columns) -> str:
         "one more gives",
         "seconds limiting",
     )
-    return _table("bottlenecks", "Where the bottleneck was", labels, rows, numbers={0, 1, 4, 5, 6, 7})
+    return _table(
+        "bottlenecks", "Where the bottleneck was", labels, rows, numbers={0, 1, 4, 5, 6, 7}
+    )
 
 
 def _steps(told: Explanation, run: Columns) -> str:

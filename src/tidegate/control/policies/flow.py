@@ -104,7 +104,7 @@ class FlowPolicy:
         return self._let_go(flow, measurement, most)
 
     def _piled_up(self, measurement: Measurement) -> Vector:
-        """Of each segment: seconds of its load that wait beyond what a pipeline at its target has."""
+        """Of each segment: seconds of its load that wait beyond what is normal at the target."""
         waiting = {one.name: one.backlog_rows for one in measurement.segments}
         seconds = [
             waiting.get(name, 0.0) / rate - _NORMAL_BACKLOG * self._target_s if rate > 0.0 else 0.0
