@@ -21,7 +21,7 @@ from tidegate.control.policies.flow import FlowPolicy
 from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly
 from tidegate.models.flow import least_cut_together, limiting_cuts
-from tidegate.models.stage_flow import StageFlow
+from tidegate.models.stage_flow import FIRST, StageFlow
 from tidegate.sim.pipeline import Segment, Stage, World, simulate
 from tidegate.view.terminal import LiveView
 from tidegate.workload.profile import constant, steps
@@ -176,7 +176,7 @@ def test_it_is_the_least_cut_of_the_flow_network(flow: StageFlow, rate: float) -
     assert cut.capacity == pytest.approx(rate / worst, rel=1e-5)
     full = {int(s) for s in np.flatnonzero(flow.loads >= 0.85 * (1 + 1e-5))}
     near = {int(s) for s in np.flatnonzero(flow.loads >= 0.85 * (1 - 1e-5))}
-    behind = {n - 2 for one in limiting_cuts(network, rate) for n in one.first_operators}
+    behind = {n - FIRST for one in limiting_cuts(network, rate) for n in one.first_operators}
     assert full <= behind <= near
 
 

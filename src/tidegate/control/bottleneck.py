@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidegate.control.measurement import Measurement, OperatorMeasurement
-from tidegate.control.smoothing import Alpha, Smoothing
 from tidegate.models.flow import LIMITING
 from tidegate.models.stage_flow import StageFlow
 
@@ -60,7 +59,6 @@ class FlowView:
     """
 
     def __init__(self) -> None:
-        self._smoothing = Smoothing(lambda: Alpha(_FADING))
         self._known: dict[str, tuple[float, float, float]] = {}
         """Of each operator: rows per row of its segment, core seconds per row, imbalance."""
         self.operators: tuple[OperatorMeasurement, ...] = ()
@@ -99,11 +97,12 @@ class FlowView:
             visits = one.rows / entered if entered else 1.0
             if one.segment not in taken and measurement.arrival_rate > 0.0:
                 visits = one.arrival_rate / measurement.arrival_rate
-            self._known[one.name] = (
-                self._smoothing.update(f"{one.name}.visits", visits),
-                self._smoothing.update(f"{one.name}.cost_s", 1.0 / one.service_rate),
-                max(one.imbalance, 1.0),
-            )
+            cost_s = 1.0 / one.service_rate
+            old = self._known.get(one.name)
+            if old is not None:
+                visits += _FADING * (old[0] - visits)
+                cost_s += _FADING * (old[1] - cost_s)
+            self._known[one.name] = (visits, cost_s, max(one.imbalance, 1.0))
 
 
 class BottleneckFinder:

@@ -22,6 +22,8 @@ Vector = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 
 _LONGEST_TURN = 1e12
+FIRST = 2
+"""The number of the first segment in the network; 0 and 1 are the source and the sink."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,7 +83,7 @@ class StageFlow:
             (place, place + 1, float(capacities[segment]))
             for place, segment in enumerate(self.segments.tolist())
         ]
-        operators = [0, *(self.segments + 2).tolist(), 1]
+        operators = [0, *(self.segments + FIRST).tolist(), 1]
         return FlowNetwork.of(
             [*ways, (count, count + 1, np.inf)], source=0, sink=count + 1, operators=operators
         )

@@ -18,9 +18,9 @@ from tidegate.control.decision import Decision, hold
 from tidegate.control.measurement import Measurement
 from tidegate.control.policies.cycle import Bounds
 from tidegate.errors import AskedWrongly
-from tidegate.models.flow import limiting_cuts
+from tidegate.models.flow import LIMITING, limiting_cuts
 from tidegate.models.flow_capacity import regulated
-from tidegate.models.stage_flow import StageFlow, Vector
+from tidegate.models.stage_flow import FIRST, StageFlow, Vector
 
 _AIM = 0.7
 """What a cut is filled to once its operators have more tasks."""
@@ -87,8 +87,8 @@ class FlowPolicy:
         )
         wish = self._fewest(wanted)
         self._remember(measurement.at_s, wish)
-        network = wanted.network(rate * self._usable)
-        most = network.together().maximum_flow().value
+        usable_rate = rate * self._usable
+        most = usable_rate / float(wanted.loads.max())  # the least cut of the network below
         self._beliefs = {
             "capacity_rate": rate / float(flow.loads.max()),
             "usable": self._usable,
@@ -96,12 +96,11 @@ class FlowPolicy:
         }
         if settling:
             return hold("the last change is settling")
-        cuts = limiting_cuts(network, rate)
-        behind = sorted({number - 2 for cut in cuts for number in cut.first_operators})
-        behind = [segment for segment in behind if segment >= 0]
-        if behind:
-            return self._widened(wanted, measurement, behind, wish)
-        return self._let_go(flow, measurement, most)
+        if rate < LIMITING * most:
+            return self._let_go(flow, measurement, most)
+        cuts = limiting_cuts(wanted.network(usable_rate), rate)
+        behind = sorted({number - FIRST for cut in cuts for number in cut.first_operators})
+        return self._widened(wanted, measurement, behind, wish)
 
     def _piled_up(self, measurement: Measurement) -> Vector:
         """Of each segment: seconds of its load that wait beyond what is normal at the target."""
