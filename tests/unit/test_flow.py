@@ -69,7 +69,7 @@ def assert_sound(flow: Flow) -> None:
     assert np.allclose(inner, 0.0, atol=1e-9 * max(flow.value, 1.0))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(networks())
 def test_the_maximum_flow_and_its_cut_are_the_reference_librarys(network: FlowNetwork) -> None:
     try:
@@ -87,7 +87,7 @@ def test_the_maximum_flow_and_its_cut_are_the_reference_librarys(network: FlowNe
     assert close(cut.carries(flow), best)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(networks(most=7, finite=True))
 def test_augmenting_paths_alone_lead_to_the_same_flow(network: FlowNetwork) -> None:
     flow = Flow(network, np.zeros(len(network.capacities)))
@@ -122,7 +122,7 @@ def cuts(network: FlowNetwork) -> list[tuple[frozenset[int], float, set[int]]]:
     return found
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(networks())
 def test_with_tasks_kept_together_it_is_the_least_of_all_cuts(network: FlowNetwork) -> None:
     least = min(capacity for _, capacity, _ in cuts(network))
@@ -134,7 +134,7 @@ def test_with_tasks_kept_together_it_is_the_least_of_all_cuts(network: FlowNetwo
         assert least >= reference(network) * (1 - 1e-6)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(networks(finite=True), st.floats(LIMITING, 1.0), st.floats(0.5, 1.0))
 def test_all_limiting_cuts_are_found(network: FlowNetwork, share: float, part: float) -> None:
     value = part * min(capacity for _, capacity, _ in cuts(network))

@@ -8,6 +8,8 @@ from tidegate.control.measurement import Measurement, OperatorMeasurement
 from tidegate.models.flow import LIMITING
 from tidegate.models.stage_flow import StageFlow
 
+LIMITING_LOAD = LIMITING
+"""From here on an operator limits the pipeline, and is not only the first to."""
 _FADING = 0.3
 """How much of what was known of an operator is left after a tick in which it worked."""
 
@@ -33,7 +35,7 @@ class Bottleneck:
     @property
     def limits(self) -> bool:
         """Whether it limits already (Flink-ER eq. 11), or only would be the first to."""
-        return self.load >= LIMITING
+        return self.load >= LIMITING_LOAD
 
     @property
     def words(self) -> str:
@@ -125,7 +127,7 @@ class BottleneckFinder:
         beside = tuple(
             self._view.operators[flow.first_behind(segment)].name
             for segment in np.argsort(-loads).tolist()
-            if segment != worst and loads[segment] >= LIMITING
+            if segment != worst and loads[segment] >= LIMITING_LOAD
         )
         return Bottleneck(
             operator=one.name,

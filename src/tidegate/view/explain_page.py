@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from tidegate.control.bottleneck import LIMITING_LOAD
 from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly
-from tidegate.models.flow import LIMITING
 from tidegate.view.columns import Columns, columns_of
 from tidegate.view.explain import Explanation, bottlenecks_of, explain
 from tidegate.view.picture import BLUE, GREY, ORANGE, RED, STYLE, TEMPLATE
@@ -130,7 +130,9 @@ def _filled(source: Any, run: Columns, range_: Any) -> Any:
 
     chart = _figure("How full the bottleneck was", "% of capacity", 170, range_)
     line = chart.line("time", "filled", source=source, color=ORANGE, line_width=2.0)
-    level = Level(location=100.0 * LIMITING, dimension="width", line_color=RED, line_dash="dashed")
+    level = Level(
+        location=100.0 * LIMITING_LOAD, dimension="width", line_color=RED, line_dash="dashed"
+    )
     chart.add_layout(level)
     tips = [("at", f"@time{{0,0.[0]}} {run.unit}"), ("`@name`", "@filled{0} %")]
     chart.add_tools(HoverTool(renderers=[line], tooltips=tips, mode="vline"))
