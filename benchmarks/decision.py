@@ -1,5 +1,6 @@
-"""Time of a decision of the default policy, with 50 operators, balance and record included."""
+"""Time of a decision with 50 operators; balance, bottleneck and record included."""
 
+import itertools
 import time
 from typing import Any
 
@@ -8,13 +9,14 @@ import numpy as np
 from tidegate.benching import Bench, Options, at_most
 from tidegate.control.balance import Balancer
 from tidegate.control.controller import Controller
+from tidegate.control.policies.catalogue import pipeline_policy
 from tidegate.control.policies.cycle import Bounds
-from tidegate.control.policies.latency import LatencyPolicy
 from tidegate.sim.pipeline import PipelineSimulation, Segment, Stage, World, keyed_weights
 from tidegate.workload.keys import Keys
 from tidegate.workload.profile import sine
 
 OPERATORS = 50
+POLICIES = ("tidegate", "flow")
 BOUND_MS = 5.0
 WARM_UP = 20
 
@@ -22,18 +24,18 @@ WARM_UP = 20
 def run(options: Options) -> Bench:
     """Simulated pipelines of 50 operators in 1, 5 and 10 segments, each tick timed."""
     results: list[dict[str, Any]] = []
-    for segments in (1, 5, 10):
-        result = _times(segments, 120 if options.quick else 600)
+    for policy, segments in itertools.product(POLICIES, (1, 5, 10)):
+        result = _times(policy, segments, 120 if options.quick else 600)
         options.say(
-            f"{OPERATORS} operators in {segments} segments: median {result['median_ms']:.2f} ms,"
-            f" p99 {result['p99_ms']:.2f} ms"
+            f"{policy}, {OPERATORS} operators in {segments} segments:"
+            f" median {result['median_ms']:.2f} ms, p99 {result['p99_ms']:.2f} ms"
         )
         results.append(result)
     worst = max(result["p99_ms"] for result in results)
     return Bench("decision", results, [at_most("ms at p99", worst, BOUND_MS, "ms")])
 
 
-def _times(segments: int, ticks: int) -> dict[str, Any]:
+def _times(policy: str, segments: int, ticks: int) -> dict[str, Any]:
     keys = keyed_weights(Keys(5000, 0.8, (ticks * 500,)), 256)
     per_segment = OPERATORS // segments
     chain = tuple(
@@ -64,7 +66,10 @@ def _times(segments: int, ticks: int) -> dict[str, Any]:
     bounds = Bounds(1, 200)
     target_s = 1.5 * segments
     controller = Controller(
-        LatencyPolicy(target_s, bounds), bounds=bounds, target_s=target_s, balancer=Balancer()
+        pipeline_policy(policy, target_s=target_s, bounds=bounds),
+        bounds=bounds,
+        target_s=target_s,
+        balancer=Balancer(),
     )
     body = PipelineSimulation(world)
     taken_s = []
@@ -79,6 +84,7 @@ def _times(segments: int, ticks: int) -> dict[str, Any]:
             body.act(record.decision)
     taken_ms = 1e3 * np.array(taken_s[WARM_UP:])
     return {
+        "policy": policy,
         "operators": OPERATORS,
         "segments": segments,
         "ticks": ticks,

@@ -9,6 +9,7 @@ from tidegate import __version__
 from tidegate.commands.backtest import backtest
 from tidegate.commands.bench import FREE_OPTIONS, bench
 from tidegate.commands.demo import demo
+from tidegate.commands.explain import explain
 from tidegate.commands.output import complain, err, out
 from tidegate.commands.plan import plan
 from tidegate.commands.planetlab import planetlab
@@ -45,6 +46,7 @@ app.command("bench", context_settings=FREE_OPTIONS)(bench)
 app.command("plan")(plan)
 app.command("simulate")(simulate)
 app.command("state")(state)
+app.command("explain")(explain)
 app.command("backtest")(backtest)
 app.command("planetlab")(planetlab)
 

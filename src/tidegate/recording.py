@@ -8,6 +8,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
@@ -102,12 +103,74 @@ class RecordWriter:
         return self._open()
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What could be read, and what could not."""
+
+    records: tuple[Record, ...]
+    left_out: tuple[str, ...]
+    """One sentence for each kind of line that is not among the records."""
+
+
 def read_records(where: str | Path) -> list[Record]:
     """All records of a directory, or of one file, oldest first.
 
     A last line that a crash cut off is left out; a line that is damaged, or of another version, is
     refused with its place.
     """
+    files = _files(where)
+    records = [record for path, content in files for record in _records(path, content)]
+    if not records:
+        raise _nothing_yet(where)
+    return records
+
+
+def read_readable(where: str | Path) -> Reading:
+    """The records that can be read, oldest first, and a sentence about the lines that cannot.
+
+    For looking back at a run, where half of the story is better than none. Refused only when there
+    is no record left to tell of.
+    """
+    records: list[Record] = []
+    wrong: dict[str, list[int]] = {}
+    for path, content in _files(where):
+        *lines, tail = content.split(b"\n")
+        if _is_whole(tail):
+            lines.append(tail)
+        elif tail.strip():
+            wrong[f"of {path}: cut off by a crash, or still being written"] = [len(lines) + 1]
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                records.append(_record(path, number, line))
+            except TidegateError as error:
+                told = str(error.__cause__) if isinstance(error.__cause__, TidegateError) else ""
+                wrong.setdefault(f"of {path}: {told or 'not a record'}", []).append(number)
+    left_out = tuple(f"{_lines(numbers)} {what}; left out." for what, numbers in wrong.items())
+    if not records and left_out:
+        raise TidegateError(
+            f"There is no record in {where} that this Tidegate can read ({left_out[0][:-1]}): read "
+            "them with the Tidegate that wrote them."
+        )
+    if not records:
+        raise _nothing_yet(where)
+    return Reading(tuple(records), left_out)
+
+
+def _lines(numbers: list[int]) -> str:
+    if len(numbers) == 1:
+        return f"Line {numbers[0]}"
+    return f"{len(numbers)} lines ({numbers[0]} to {numbers[-1]})"
+
+
+def _nothing_yet(where: str | Path) -> AskedWrongly:
+    return AskedWrongly(
+        f"There is no record in {where} yet: wait for the first tick of the run to end."
+    )
+
+
+def _files(where: str | Path) -> list[tuple[Path, bytes]]:
     where = Path(where)
     if not where.exists():
         raise AskedWrongly(
@@ -119,12 +182,7 @@ def read_records(where: str | Path) -> list[Record]:
             f"There are no records in {where}: name the checkpoint directory of a run that has a "
             "target, where they are kept as " + CURRENT + "."
         )
-    records = [record for path, content in files for record in _records(path, content)]
-    if not records:
-        raise AskedWrongly(
-            f"There is no record in {where} yet: wait for the first tick of the run to end."
-        )
-    return records
+    return files
 
 
 def _read_directory(directory: Path) -> list[tuple[Path, bytes]]:

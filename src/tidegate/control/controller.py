@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from tidegate.control.balance import Balancer
+from tidegate.control.bottleneck import Bottleneck, BottleneckFinder
 from tidegate.control.decision import Decision, hold
 from tidegate.control.measurement import Measurement
 from tidegate.control.periods import Period
@@ -81,6 +82,7 @@ class Controller:
         self._target_s = target_s
         self._limits = limits or Limits()
         self._balancer = balancer
+        self._finder = BottleneckFinder()
         self._tick = 0
         self._changed_s = -math.inf
         self._granted_at_change = 0
@@ -92,9 +94,10 @@ class Controller:
         predicted_s = self._predicted_s
         if measurement.stale is not None:
             decision = hold(f"{measurement.stale}: holding, nothing is scaled on old numbers")
-            return self._record(measurement, decision, None, predicted_s)
+            return self._record(measurement, decision, None, predicted_s, None)
+        bottleneck = self._finder.find(measurement)
         decision = self._within_bounds(self._policy.decide(measurement), measurement)
-        decision = self._balanced(decision, measurement)
+        decision = _limited(self._balanced(decision, measurement), bottleneck)
         held_back = None if decision.holds else self._held_back(decision, measurement)
         if held_back is not None and decision.keep is not None:
             decision, held_back = _only_keep(decision, held_back), None
@@ -106,7 +109,7 @@ class Controller:
                 self._predicted_s = decision.expected_latency_s
         if acts and self._limits.dry_run:
             held_back = "dry run"
-        return self._record(measurement, decision, held_back, predicted_s)
+        return self._record(measurement, decision, held_back, predicted_s, bottleneck)
 
     def _record(
         self,
@@ -114,6 +117,7 @@ class Controller:
         decision: Decision,
         held_back: str | None,
         predicted_s: float | None,
+        bottleneck: Bottleneck | None,
     ) -> Record:
         beliefs = dict(self._policy.beliefs) if isinstance(self._policy, Believer) else {}
         if predicted_s and measurement.latency is not None:
@@ -128,6 +132,7 @@ class Controller:
             held_back=held_back,
             beliefs=beliefs,
             predicted_latency_s=predicted_s,
+            bottleneck=bottleneck,
         )
 
     def _within_bounds(self, decision: Decision, measurement: Measurement) -> Decision:
@@ -216,3 +221,11 @@ def _only_keep(decision: Decision, held_back: str) -> Decision:
     if decision.cores is not None or decision.tasks or decision.moves:
         notes += (f"only what is kept changes: {held_back}",)
     return dataclasses.replace(decision, cores=None, tasks={}, moves={}, notes=notes)
+
+
+def _limited(decision: Decision, bottleneck: Bottleneck | None) -> Decision:
+    """With the operator that limits the pipeline in its reason, where cores or tasks change."""
+    changes = decision.cores is not None or bool(decision.tasks)
+    if bottleneck is None or not bottleneck.limits or not changes:
+        return decision
+    return dataclasses.replace(decision, reason=f"{decision.reason}; {bottleneck.words}")

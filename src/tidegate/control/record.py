@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from tidegate.control.bottleneck import Bottleneck
 from tidegate.control.counts import ClassCount, SourceCount
 from tidegate.control.decision import Decision
 from tidegate.control.measurement import (
@@ -40,6 +41,8 @@ class Record:
     """What the models believed: for example `main.a0_s`, `main.w_s`, `forecast_rate`, `margin`."""
     predicted_latency_s: float | None = None
     """What was expected of this tick when the allocation in force was chosen."""
+    bottleneck: Bottleneck | None = None
+    """Where the pipeline was limited; None where there was nothing to tell it from."""
 
     def to_json(self) -> str:
         """One line."""
@@ -55,6 +58,7 @@ class Record:
             raise TidegateError(f"a record of version {version}; this Tidegate reads {VERSION}")
         document["measurement"] = _measurement(document["measurement"])
         document["decision"] = _decision(document["decision"])
+        document["bottleneck"] = _bottleneck(document.get("bottleneck"))
         return cls(**document)
 
 
@@ -106,3 +110,10 @@ def _decision(document: dict[str, Any]) -> Decision:
         for operator, entry in document["moves"].items()
     }
     return Decision(**{**document, "moves": moves, "notes": tuple(document["notes"])})
+
+
+def _bottleneck(document: dict[str, Any] | None) -> Bottleneck | None:
+    """Absent from records that were written before there was one."""
+    if document is None:
+        return None
+    return Bottleneck(**{**document, "beside": tuple(document["beside"])})

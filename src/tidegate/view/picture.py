@@ -38,7 +38,7 @@ _LINES = (
 )
 """One for each operator of a chart; there is no telling more of them apart."""
 
-_STYLE = """
+STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff;
   max-width: 1180px; margin: 0 auto; padding: 1.2rem; }
 h1 { font-size: 1.5rem; margin: 0 0 .6rem; }
@@ -56,7 +56,7 @@ th, td { text-align: left; vertical-align: top; padding: .3rem .8rem .3rem 0;
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums;
   white-space: nowrap; }
 """
-_TEMPLATE = """
+TEMPLATE = """
 {% block postamble %}<style>{{ style }}</style>{% endblock %}
 {% block contents %}<main>{{ above }}
 <figure role="group" aria-label="{{ label }}">{{ super() }}</figure>
@@ -98,9 +98,9 @@ def write_picture(
         column(*charts.all(), sizing_mode="stretch_width"),
         INLINE,
         escape(title),
-        template=_TEMPLATE,
+        template=TEMPLATE,
         template_variables={
-            "style": _STYLE,
+            "style": STYLE,
             "label": "Charts over time: load, latency against the target, decisions, cores, tasks, "
             "imbalance and backlog. The decisions are listed below as text.",
             "above": _above(title, summary or summarise(records)),

@@ -11,6 +11,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from tidegate.control.bottleneck import Bottleneck
 from tidegate.control.measurement import Latency
 from tidegate.control.record import Record
 from tidegate.view.changes import again, changes_of, outcome_of, words_of
@@ -52,6 +53,7 @@ class LiveView:
         self._latency: Text | None = None
         self._decided: deque[tuple[float, Record]] = deque(maxlen=DECISIONS)
         self._wish: Record | None = None
+        self._bottleneck: Bottleneck | None = None
         self._notes: dict[str, float] = {}
         self._live: Live | None = None
         if console.is_terminal and not console.is_dumb_terminal:
@@ -87,6 +89,7 @@ class LiveView:
 
     def _remember(self, elapsed_s: float, record: Record) -> None:
         tick = record.measurement
+        self._bottleneck = record.bottleneck or self._bottleneck
         self._loads.append(tick.arrival_rate)
         if tick.latency is not None:
             self._latencies.append(self._judged_s(tick.latency))
@@ -129,6 +132,8 @@ class LiveView:
         if tick.operators:
             parts.append("tasks " + " ".join(f"{one.name}={one.tasks}" for one in tick.operators))
             parts.append(f"imbalance {max(one.imbalance for one in tick.operators):.2f}")
+        if record.bottleneck is not None:
+            parts.append(_bottleneck(record.bottleneck))
         parts.append(f"backlog {tick.backlog_rows:,.0f}")
         if tick.stale is not None:
             parts.append(f"stale: {tick.stale}")
@@ -174,6 +179,9 @@ class LiveView:
         grid.add_row("cores", Text(cores, style="yellow" if waiting else ""))
         saturated = ", saturated" if tick.saturated else ""
         grid.add_row("backlog", f"{tick.backlog_rows:,.0f} rows{saturated}")
+        if self._bottleneck is not None:
+            style = "yellow" if self._bottleneck.limits else ""
+            grid.add_row("bottleneck", Text(_bottleneck(self._bottleneck), style=style))
         if tick.stale is not None:
             grid.add_row("stale", Text(tick.stale, style="yellow"))
         return grid
@@ -212,6 +220,16 @@ class LiveView:
 
 def _latency(latency: Latency) -> str:
     return f"mean {latency.mean_s:.2f} s, p95 {latency.p95_s:.2f} s"
+
+
+def _bottleneck(bottleneck: Bottleneck) -> str:
+    """In a few words, because a line has little room; the whole sentence is in the record."""
+    limits = "limited by" if bottleneck.limits else "next limit"
+    others = f" (and {', '.join(bottleneck.beside)})" if bottleneck.beside else ""
+    return (
+        f"{limits} {bottleneck.operator}{others}: {bottleneck.load:.0%} of what its tasks can,"
+        f" +{bottleneck.gain:.0%} with one more"
+    )
 
 
 def _operators(record: Record) -> Table:

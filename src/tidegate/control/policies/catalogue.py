@@ -4,6 +4,7 @@ from tidegate.control.policies.cycle import Bounds
 from tidegate.control.policies.drs import Drs, DrsFixed
 from tidegate.control.policies.dynamic_allocation import DynamicAllocation
 from tidegate.control.policies.fixed import StaticPeak
+from tidegate.control.policies.flow import FlowPolicy
 from tidegate.control.policies.hpa import UtilisationThreshold
 from tidegate.control.policies.latency import LatencyOptions, LatencyPolicy
 from tidegate.control.policies.on_pipeline import OnPipeline
@@ -14,6 +15,7 @@ PIPELINE_POLICIES = (
     "tidegate",
     "drs",
     "drs-fixed",
+    "flow",
     "threshold",
     "spark-dynamic-allocation",
     "static",
@@ -42,6 +44,15 @@ def pipeline_policy(
         return Drs(target_s, 0.45 * target_s, bounds)
     if name == "drs-fixed":
         return DrsFixed(fixed)
+    if name == "flow":
+        latency = options or LatencyOptions()
+        return FlowPolicy(
+            target_s,
+            bounds,
+            catch_up_s=latency.catch_up_s,
+            scale_in_after_s=latency.scale_in_after_s,
+            settle_s=2.0 * tick_s,
+        )
     if name == "threshold":
         inner = UtilisationThreshold(bounds, stabilisation_minutes=max(round(60 / 15), 1))
         return OnPipeline(inner, every_s=max(15.0, tick_s), name=name)

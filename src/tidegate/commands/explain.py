@@ -1,0 +1,118 @@
+"""`tidegate explain`: where a run was limited, what was decided, and what came of it."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from tidegate.commands.output import Json, err, out, print_json
+from tidegate.errors import AskedWrongly
+from tidegate.recording import Reading, read_readable
+from tidegate.view.explain import Explanation
+from tidegate.view.explain import explain as explained
+
+SPANS = 40
+"""How many spans are printed, the longest ones."""
+
+
+def explain(
+    checkpoint: Annotated[
+        str, typer.Argument(help="The checkpoint directory of a run with a target.")
+    ],
+    html: Annotated[
+        Path | None, typer.Option(help="Write a page with charts to this file as well.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Say where the bottleneck of a run was over time, what was decided and what that did."""
+    reading = _reading(checkpoint)
+    for sentence in reading.left_out:
+        err.print(Text(f"tidegate: {sentence}", style="yellow"), soft_wrap=True)
+    told = explained(reading.records)
+    if html is not None:
+        from tidegate.view.explain_page import write_page
+
+        write_page(reading.records, html, f"Run of {checkpoint}", reading.left_out)
+        err.print(Text(f"{html} written"), soft_wrap=True)
+    if json:
+        print_json({**told.document(), "left_out": list(reading.left_out)})
+        return
+    _print(told)
+
+
+def _reading(checkpoint: str) -> Reading:
+    if "://" in checkpoint and not checkpoint.startswith("file://"):
+        raise AskedWrongly(
+            f"{checkpoint} is not on this machine: records are kept in local checkpoints only;"
+            " name a directory"
+        )
+    where = Path(checkpoint.removeprefix("file://"))
+    if where.is_dir() and not any(where.glob("records*.jsonl")):
+        raise AskedWrongly(_why_none(where))
+    return read_readable(where)
+
+
+def _why_none(where: Path) -> str:
+    # Imported here because it brings Spark's types along, and most calls do not come here.
+    from tidegate.spark.checkpoint import Checkpoint
+    from tidegate.spark.state.files import Durable
+
+    found = Checkpoint(Durable(str(where.absolute()))).description()
+    if found is None:
+        return (
+            f"{where} is no checkpoint and holds no records: give the directory that was passed as"
+            " checkpoint="
+        )
+    return (
+        f"The checkpoint {where} of pipeline '{found.get('pipeline')}' has no records: they are"
+        " kept when a run has a target; start it with target=, and dry_run=True to change nothing"
+    )
+
+
+def _print(told: Explanation) -> None:
+    out.print(Text(told.headline), soft_wrap=True)
+    if told.spans:
+        out.print(_bottlenecks(told))
+    left = len(told.spans) - SPANS
+    if left > 0:
+        out.print(f"... and {left:,} shorter spans; --json has all")
+    out.print(_changes(told) if told.steps else Text("Nothing was to change."))
+
+
+def _bottlenecks(told: Explanation) -> Table:
+    table = Table(title="Where the bottleneck was", title_justify="left")
+    for label in ("seconds", "operator", "tasks", "mean load", "peak", "one more", "limiting"):
+        left = label == "operator"
+        table.add_column(label, justify="left" if left else "right", no_wrap=not left)
+    longest = sorted(told.spans, key=lambda span: -span.seconds)[:SPANS]
+    for span in sorted(longest, key=lambda span: span.begin_s):
+        tasks = f"{span.least_tasks}"
+        if span.most_tasks != span.least_tasks:
+            tasks += f" to {span.most_tasks}"
+        table.add_row(
+            f"{span.begin_s:,.0f} to {span.end_s:,.0f}",
+            Text(span.operator),
+            tasks,
+            f"{span.load:.0%}",
+            f"{span.peak_load:.0%}",
+            f"+{span.gain:.0%}",
+            f"{span.limiting_s:,.0f} s",
+        )
+    return table
+
+
+def _changes(told: Explanation) -> Table:
+    table = Table(title="What was decided, and what it did", title_justify="left", show_lines=True)
+    table.add_column("second", justify="right", no_wrap=True)
+    table.add_column("decision")
+    table.add_column("what it did")
+    for step in told.steps:
+        words = Text.assemble(
+            (step.what, "bold" if step.acted else ""),
+            "" if step.acted else f" ({step.outcome})",
+            f": {step.why}",
+        )
+        table.add_row(f"{step.at_s:,.0f}", words, Text(step.came))
+    return table

@@ -1,0 +1,307 @@
+"""A run looked back at, as one HTML file that needs no server and no network.
+
+The charts say when which operator was the bottleneck, how full it was and what the latency did; the
+tables below them say the same as text, and what was decided and what came of it.
+"""
+
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tidegate.control.bottleneck import LIMITING_LOAD
+from tidegate.control.record import Record
+from tidegate.errors import AskedWrongly
+from tidegate.view.columns import Columns, columns_of
+from tidegate.view.explain import Explanation, bottlenecks_of, explain
+from tidegate.view.picture import BLUE, GREY, ORANGE, RED, STYLE, TEMPLATE
+
+_LABEL = (
+    "Charts over time: which operator was the bottleneck, how full it was, load against capacity,"
+    " latency against the target. The tables below have the same as text."
+)
+
+
+def write_page(
+    records: Sequence[Record], path: str | Path, title: str, left_out: Sequence[str] = ()
+) -> None:
+    """Write the page of these records, oldest first."""
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise AskedWrongly(
+            f"The directory {path.parent} of the page does not exist: create it or name another."
+        )
+    # Imported here because bokeh takes a second to import, and most commands draw nothing.
+    from bokeh.embed import file_html
+    from bokeh.layouts import column
+    from bokeh.resources import INLINE
+
+    told = explain(records)
+    run = columns_of(records)
+    page = file_html(
+        column(*_charts(records, run, told), sizing_mode="stretch_width"),
+        INLINE,
+        escape(title),
+        template=TEMPLATE,
+        template_variables={
+            "style": STYLE,
+            "label": _LABEL,
+            "above": _above(title, told, left_out),
+            "below": _spans(told, run) + _steps(told, run),
+        },
+    )
+    path.write_text(page, encoding="utf-8")
+
+
+def _charts(records: Sequence[Record], run: Columns, told: Explanation) -> list[Any]:
+    from bokeh.models import ColumnDataSource, Range1d
+
+    end = float(run.time[-1])
+    range_ = Range1d(start=0, end=end, bounds=(0, end))
+    found = bottlenecks_of(records)
+    source = ColumnDataSource(
+        {
+            "time": run.time,
+            "rate": run.load,
+            "capacity": [np.nan if one is None else one.capacity_rate for one in found],
+            "filled": [np.nan if one is None else 100.0 * one.load for one in found],
+            "name": ["" if one is None else one.operator for one in found],
+        }
+    )
+    charts = [_timeline(told, run, range_)] if told.spans else []
+    charts += [_filled(source, run, range_), _carried(source, run, range_)]
+    charts.append(_latency(run, range_))
+    charts[-1].xaxis.axis_label = f"{run.unit} since the start"
+    charts[-1].height += 22
+    return charts
+
+
+def _timeline(told: Explanation, run: Columns, range_: Any) -> Any:
+    """A row for each operator; filled boxes where it limited the pipeline."""
+    from bokeh.models import ColumnDataSource, FactorRange, HoverTool
+    from bokeh.plotting import figure
+
+    names = list(told.by_operator())
+    chart = figure(
+        title="The bottleneck: dark where it limited the pipeline for most of the span",
+        y_range=FactorRange(factors=list(reversed(names))),
+        height=62 + 26 * len(names),
+        **_common(range_),
+    )
+    spans = told.spans
+    source = ColumnDataSource(
+        {
+            "operator": [span.operator for span in spans],
+            "begin": [span.begin_s / run.per_unit_s for span in spans],
+            "end": [span.end_s / run.per_unit_s for span in spans],
+            "alpha": [0.9 if span.limiting_s > span.seconds / 2 else 0.35 for span in spans],
+            "load": [100.0 * span.load for span in spans],
+            "gain": [100.0 * span.gain for span in spans],
+            "tasks": [_tasks(span.least_tasks, span.most_tasks) for span in spans],
+        }
+    )
+    bars = chart.hbar(
+        y="operator",
+        left="begin",
+        right="end",
+        height=0.7,
+        fill_color=RED,
+        fill_alpha="alpha",
+        line_color=RED,
+        source=source,
+    )
+    tips = [
+        ("operator", "@operator"),
+        ("from, to", f"@begin{{0,0.[0]}} to @end{{0,0.[0]}} {run.unit}"),
+        ("tasks", "@tasks"),
+        ("mean load", "@load{0} %"),
+        ("one more gives", "+@gain{0} %"),
+    ]
+    chart.add_tools(HoverTool(renderers=[bars], tooltips=tips))
+    chart.ygrid.grid_line_color = None
+    return _finish(chart)
+
+
+def _filled(source: Any, run: Columns, range_: Any) -> Any:
+    from bokeh.models import HoverTool
+    from bokeh.models.annotations import Span as Level
+
+    chart = _figure("How full the bottleneck was", "% of capacity", 170, range_)
+    line = chart.line("time", "filled", source=source, color=ORANGE, line_width=2.0)
+    level = Level(
+        location=100.0 * LIMITING_LOAD, dimension="width", line_color=RED, line_dash="dashed"
+    )
+    chart.add_layout(level)
+    tips = [("at", f"@time{{0,0.[0]}} {run.unit}"), ("`@name`", "@filled{0} %")]
+    chart.add_tools(HoverTool(renderers=[line], tooltips=tips, mode="vline"))
+    return _finish(chart)
+
+
+def _carried(source: Any, run: Columns, range_: Any) -> Any:
+    from bokeh.models import HoverTool
+
+    chart = _figure("Load, and what the pipeline could carry", "rows/s", 170, range_)
+    line = chart.line(
+        "time", "rate", source=source, color=BLUE, line_width=2.0, legend_label="arrived"
+    )
+    chart.line(
+        "time",
+        "capacity",
+        source=source,
+        color=GREY,
+        line_dash="dashed",
+        legend_label="could be carried",
+    )
+    tips = [
+        ("at", f"@time{{0,0.[0]}} {run.unit}"),
+        ("arrived", "@rate{0,0} rows/s"),
+        ("capacity", "@capacity{0,0} rows/s"),
+    ]
+    chart.add_tools(HoverTool(renderers=[line], tooltips=tips, mode="vline"))
+    chart.legend.location = "top_right"
+    return _finish(chart)
+
+
+def _latency(run: Columns, range_: Any) -> Any:
+    seen = ~np.isnan(run.mean_s)
+    chart = _figure("Latency", "seconds", 170, range_)
+    chart.line(run.time[seen], run.mean_s[seen], color=BLUE, line_width=2.0, legend_label="mean")
+    if not np.isnan(run.predicted_s[seen]).all():
+        chart.line(
+            run.time[seen],
+            run.predicted_s[seen],
+            color=GREY,
+            line_dash="dotted",
+            legend_label="expected",
+        )
+    if not np.isnan(run.target_s).all():
+        chart.step(
+            run.time,
+            run.target_s,
+            mode="before",
+            color=RED,
+            line_dash="dashed",
+            legend_label="target",
+        )
+    chart.legend.location = "top_right"
+    return _finish(chart)
+
+
+def _common(range_: Any) -> dict[str, Any]:
+    return {
+        "x_range": range_,
+        "sizing_mode": "stretch_width",
+        "min_border_left": 84,
+        "min_border_right": 16,
+        "tools": "xpan,xwheel_zoom,xbox_zoom,reset",
+        "active_scroll": None,
+        "toolbar_location": "right",
+    }
+
+
+def _figure(title: str, unit: str, height: int, range_: Any) -> Any:
+    from bokeh.models import DataRange1d
+    from bokeh.plotting import figure
+
+    values = DataRange1d(start=0, range_padding=0.12)
+    chart = figure(title=title, height=height, y_range=values, **_common(range_))
+    chart.yaxis.axis_label = unit
+    return chart
+
+
+def _finish(chart: Any) -> Any:
+    chart.toolbar.logo = None
+    chart.toolbar.autohide = True
+    chart.outline_line_color = None
+    chart.grid.grid_line_alpha = 0.5
+    chart.axis.axis_label_text_font_style = "normal"
+    chart.title.text_font_size = "14px"
+    return chart
+
+
+def _above(title: str, told: Explanation, left_out: Sequence[str]) -> str:
+    figures = [
+        ("seconds", f"{told.seconds:,.0f}"),
+        ("seconds limited", f"{told.limiting_s:,.0f}"),
+        ("changes wanted", f"{len(told.steps):,d}"),
+        ("policy", ", ".join(told.policies)),
+    ]
+    shown = "".join(
+        f"<div><dt>{escape(label)}</dt><dd>{escape(value)}</dd></div>" for label, value in figures
+    )
+    said = "".join(f"<p>{escape(one)}</p>" for one in (told.headline, *left_out))
+    return f'<h1>{escape(title)}</h1>{said}<dl class="figures">{shown}</dl>'
+
+
+def _spans(told: Explanation, run: Columns) -> str:
+    if not told.spans:
+        return ""
+    rows = [
+        (
+            f"{span.begin_s / run.per_unit_s:,.1f}",
+            f"{span.end_s / run.per_unit_s:,.1f}",
+            span.operator,
+            _tasks(span.least_tasks, span.most_tasks),
+            f"{span.load:.0%}",
+            f"{span.peak_load:.0%}",
+            f"+{span.gain:.0%}",
+            f"{span.limiting_s:,.0f}",
+        )
+        for span in told.spans
+    ]
+    labels = (
+        f"from ({run.unit})",
+        "to",
+        "operator",
+        "tasks",
+        "mean load",
+        "peak load",
+        "one more gives",
+        "seconds limiting",
+    )
+    return _table(
+        "bottlenecks", "Where the bottleneck was", labels, rows, numbers={0, 1, 4, 5, 6, 7}
+    )
+
+
+def _steps(told: Explanation, run: Columns) -> str:
+    if not told.steps:
+        return "<h2>Decisions</h2><p>Nothing was to change.</p>"
+    rows = [
+        (f"{step.at_s / run.per_unit_s:,.1f}", step.what, step.outcome, step.why, step.came)
+        for step in told.steps
+    ]
+    labels = (run.unit, "what", "outcome", "why", "what it did")
+    return _table("decisions", "Decisions, and what they did", labels, rows, numbers={0})
+
+
+def _table(
+    name: str,
+    title: str,
+    labels: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    numbers: set[int],
+) -> str:
+    def kind(place: int) -> str:
+        return ' class="number"' if place in numbers else ""
+
+    head = "".join(
+        f'<th scope="col"{kind(place)}>{escape(label)}</th>' for place, label in enumerate(labels)
+    )
+    body = "".join(
+        "<tr>"
+        + "".join(f"<td{kind(place)}>{escape(cell)}</td>" for place, cell in enumerate(row))
+        + "</tr>"
+        for row in rows
+    )
+    return (
+        f'<h2 id="{name}">{escape(title)}</h2><div class="scroll" tabindex="0" role="region" '
+        f'aria-labelledby="{name}"><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _tasks(least: int, most: int) -> str:
+    return f"{least}" if least == most else f"{least} to {most}"
