@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tidegate.apps.planetlab import node_rates, readings, run_planetlab
+from tidegate.apps.planetlab import Planetlab, node_rates, readings, start_planetlab
 from tidegate.workload.cpu import cpu_series
 
 pytestmark = pytest.mark.spark
@@ -48,17 +48,26 @@ def test_every_query_gets_every_reading() -> None:
     assert asked["timestamp"][2].as_py() == asked["timestamp"][5].as_py()
 
 
-def test_offered_is_kept_and_shed_for_every_node(spark, monkeypatch) -> None:
+def test_offered_is_kept_and_shed_for_every_node(spark, tmp_path, wait_for, monkeypatch) -> None:
     monkeypatch.setattr("tidegate.spark.loop.shedding", lambda policy, **_: Half(policy))
-    found = run_planetlab(
-        spark, cpu_series(), queries=2, seconds=12, target_s=2.0, shed=True, cores=2
+    run = start_planetlab(
+        spark, cpu_series(), str(tmp_path / "ck"), queries=2, target_s=2.0, shed=True
     )
-    counts = found.counts
+    try:
+        wait_for(
+            lambda: run.loop.failure or any(count.shed for count in run.counts().values()),
+            run.queries["main"],
+        )
+        assert run.loop.failure is None
+    finally:
+        run.stop()
+    counts = run.counts()["source"]
     nodes = {part.name: part for part in counts.classes}
     assert {str(node) for node in range(10)} <= set(nodes)
     assert counts.offered == sum(part.offered for part in nodes.values())
     assert counts.kept == sum(part.kept for part in nodes.values())
     assert nodes["other"].offered == 0
     assert 0 < counts.shed < counts.offered
-    assert found.document()["shed"] == counts.shed
-    assert any(record.measurement.keep == 0.5 for record in found.records)
+    found = Planetlab(queries=2, records=[], counts=counts, latency_s=(1.0, 2.0)).document()
+    assert found["mean_latency_s"] == 1.5
+    assert found["nodes"]["3"]["shed"] == nodes["3"].shed

@@ -6,7 +6,6 @@ and each does its own work for every row, so twice the queries are twice the loa
 """
 
 import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,13 +15,15 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from tidegate.apps.overload import run_for
 from tidegate.control.counts import SourceCount
 from tidegate.control.record import Record
-from tidegate.errors import AskedWrongly, TidegateError
+from tidegate.errors import AskedWrongly
 from tidegate.pipelines.functions import mean, window
 from tidegate.pipelines.shedding import WEIGHT, ShedClass
 from tidegate.pipelines.stream import Stream, pipeline
 from tidegate.spark.loop import ControlLoop
+from tidegate.spark.run import Run
 from tidegate.spark.source import arrivals
 from tidegate.spark.start import start
 from tidegate.workload.cpu import Series
@@ -128,6 +129,31 @@ def averages(
     )
 
 
+def start_planetlab(
+    spark: SparkSession,
+    series: Series,
+    checkpoint: str,
+    *,
+    queries: int,
+    target_s: float,
+    shed: bool | str,
+    cores: int = 2,
+    seed: int = 1,
+) -> Run:
+    """Start the queries; with no `shed` nothing is dropped, and too many of them fall behind."""
+    if queries < 1:
+        raise AskedWrongly(f"{queries} queries; give 1 or more")
+    return start(
+        averages(spark, series, queries, seconds=None, seed=seed).graph,
+        checkpoint=checkpoint,
+        tasks=cores,
+        target=f"{target_s * 1000:.0f} ms",
+        cores=cores,
+        policy="static",
+        shed=shed,
+    )
+
+
 def run_planetlab(
     spark: SparkSession,
     series: Series,
@@ -138,34 +164,25 @@ def run_planetlab(
     shed: bool | str,
     cores: int = 2,
     seed: int = 1,
-    on_record: Callable[[Record], None] | None = None,
 ) -> Planetlab:
-    """Run the queries for some seconds; with no `shed` nothing is dropped, and they fall behind."""
-    if queries < 1:
-        raise AskedWrongly(f"{queries} queries; give 1 or more")
+    """Run the queries for some seconds from their first results on."""
     with tempfile.TemporaryDirectory(prefix="tidegate-planetlab-") as directory:
-        flow = averages(spark, series, queries, seconds=None, seed=seed)
-        run = start(
-            flow.graph,
-            checkpoint=str(Path(directory) / "checkpoint"),
-            tasks=cores,
-            target=f"{target_s * 1000:.0f} ms",
-            cores=cores,
-            policy="static",
+        run = start_planetlab(
+            spark,
+            series,
+            str(Path(directory) / "checkpoint"),
+            queries=queries,
+            target_s=target_s,
             shed=shed,
+            cores=cores,
+            seed=seed,
         )
-        loop = run.loop
-        assert isinstance(loop, ControlLoop)
-        if on_record is not None:
-            loop.watchers.append(on_record)
-        until = time.monotonic() + seconds
         try:
-            while time.monotonic() < until and not run.awaitTermination(0.2):
-                if loop.failure is not None:
-                    raise TidegateError(f"the control loop failed: {loop.failure}")
+            run_for(run, seconds)
         finally:
             run.stop()
-        records = list(loop.records)
+        assert isinstance(run.loop, ControlLoop)
+        records = list(run.loop.records)
         counts = run.counts()["source"]
     begin_s = records[0].measurement.at_s + min(WARM_S, seconds / 3) if records else 0.0
     latency_s = tuple(
