@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     )
     from tidegate.pipelines.keyed import KeyedBatch, Update
     from tidegate.pipelines.stream import Stream, pipeline
+    from tidegate.spark.attach import Attachment, attach
     from tidegate.spark.run import Run
     from tidegate.spark.session import session
     from tidegate.spark.source import arrivals
@@ -37,6 +38,8 @@ _HOMES = {
     "Update": "pipelines.keyed",
     "Stream": "pipelines.stream",
     "pipeline": "pipelines.stream",
+    "Attachment": "spark.attach",
+    "attach": "spark.attach",
     "Run": "spark.run",
     "session": "spark.session",
     "arrivals": "spark.source",
@@ -60,6 +63,7 @@ _HOMES = {
 
 __all__ = [
     "AskedWrongly",
+    "Attachment",
     "KeyedBatch",
     "Run",
     "Stream",
@@ -67,6 +71,7 @@ __all__ = [
     "Update",
     "aggregate",
     "arrivals",
+    "attach",
     "count",
     "latest",
     "max",

@@ -1,20 +1,17 @@
 """The loop on Spark: measure, decide, act, record, once a tick, beside the running queries."""
 
-import threading
-import time
-from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
 from tidegate.control.balance import Balancer
 from tidegate.control.controller import Controller, Limits, excluded_periods
 from tidegate.control.decision import Decision
+from tidegate.control.measurement import Measurement
 from tidegate.control.policies.catalogue import PIPELINE_POLICIES, pipeline_policy
 from tidegate.control.policies.cycle import Bounds
 from tidegate.control.policies.latency import LatencyOptions
-from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly, nearest
 from tidegate.recording import RecordWriter
 from tidegate.spark.master import parse_master
@@ -22,14 +19,14 @@ from tidegate.spark.negotiate import (
     ExecutorNegotiator,
     LocalBudget,
     Negotiator,
+    cores_per_executor,
     refuse_dynamic_allocation,
 )
 from tidegate.spark.pipeline_meter import PipelineMeter
 from tidegate.spark.run import Run
 from tidegate.spark.state.files import Durable
+from tidegate.spark.ticker import Ticker
 from tidegate.units import parse_duration
-
-_REMEMBERED = 7200
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +57,6 @@ def control_options(
     dry_run: bool,
 ) -> ControlOptions:
     """What the user asked for; a mistake is told before anything starts."""
-    target_s = parse_duration(target)
     master = parse_master(str(session.sparkContext.master))
     most_there = session.sparkContext.defaultParallelism if master.in_one_process else None
     least, most = _bounds(cores, most_there)
@@ -69,7 +65,7 @@ def control_options(
     if not master.in_one_process:
         refuse_dynamic_allocation(session)
     return ControlOptions(
-        target_s=target_s,
+        target_s=parse_duration(target),
         bounds=Bounds(least, most),
         policy=policy,
         latency=LatencyOptions(
@@ -77,13 +73,18 @@ def control_options(
             catch_up_s=parse_duration(catch_up),
             scale_in_after_s=parse_duration(scale_in_after),
         ),
-        limits=Limits(
-            t_ra_s=0.0 if between_changes is None else parse_duration(between_changes),
-            dry_run=dry_run,
-            excluded=excluded_periods(excluded),
-        ),
+        limits=limits(between_changes, excluded, dry_run=dry_run),
         tick_s=parse_duration(tick),
         local=master.in_one_process,
+    )
+
+
+def limits(between_changes: str | None, excluded: Sequence[str], *, dry_run: bool) -> Limits:
+    """When changes may be made, as a person says it."""
+    return Limits(
+        t_ra_s=0.0 if between_changes is None else parse_duration(between_changes),
+        dry_run=dry_run,
+        excluded=excluded_periods(excluded),
     )
 
 
@@ -103,65 +104,31 @@ def _bounds(cores: int | tuple[int, int] | None, there: int | None) -> tuple[int
     return least, most
 
 
-class ControlLoop:
-    """Runs in a thread of its own; what it does is in the records."""
+class ControlLoop(Ticker):
+    """Looks after a pipeline's run: cores, tasks and routes."""
 
     def __init__(
         self, run: Run, session: SparkSession, options: ControlOptions, checkpoint: str
     ) -> None:
+        place = Durable(checkpoint)
+        super().__init__(
+            new_controller(options),
+            _negotiator(run, session, options),
+            tick_s=options.tick_s,
+            writer=RecordWriter(place.path("")) if place.local else None,
+        )
         self._run = run
         self.options = options
-        self.negotiator = _negotiator(run, session, options)
         self.meter = PipelineMeter(run, self.negotiator)
-        self.controller = new_controller(options)
-        self.records: deque[Record] = deque(maxlen=_REMEMBERED)
-        self.watchers: list[Callable[[Record], None]] = []
-        """Called with every record, in the loop's thread."""
-        self.failure: BaseException | None = None
-        place = Durable(checkpoint)
-        self._writer = RecordWriter(place.path("")) if place.local else None
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._ticks, name="tidegate-loop", daemon=True)
 
-    def start(self) -> None:
-        """Tick until `stop`."""
-        self._thread.start()
+    @property
+    def alive(self) -> bool:
+        """Whether the run is active."""
+        return self._run.isActive
 
-    def stop(self) -> None:
-        """Finish the tick that runs, then no more."""
-        self._ended.set()
-        if self._thread is not threading.current_thread():
-            self._thread.join()
-        if self._writer is not None:
-            self._writer.close()
-
-    def _ticks(self) -> None:
-        due_s = time.monotonic() + self.options.tick_s
-        while not self._ended.wait(max(0.0, due_s - time.monotonic())):
-            due_s = max(due_s + self.options.tick_s, time.monotonic())
-            try:
-                self.tick(time.time())
-            except Exception as error:
-                if not self._run.isActive:
-                    return
-                self.failure = error
-                raise
-
-    def tick(self, now_s: float) -> Record:
-        """One tick: measure, decide, act, record."""
-        record = self.controller.tick(self.meter.measure(now_s))
-        overdue = self.negotiator.overdue()
-        if overdue is not None:
-            notes = (*record.decision.notes, overdue)
-            record = replace(record, decision=replace(record.decision, notes=notes))
-        if record.acted:
-            self.act(record.decision)
-        self.records.append(record)
-        if self._writer is not None:
-            self._writer.write(record)
-        for watcher in list(self.watchers):
-            watcher(record)
-        return record
+    def measure(self, now_s: float) -> Measurement:
+        """By the pipeline's meter."""
+        return self.meter.measure(now_s)
 
     def act(self, decision: Decision) -> None:
         """Do what was decided: cores, then tasks, then routes; all hold from the next batch on."""
@@ -195,9 +162,6 @@ def new_controller(options: ControlOptions) -> Controller:
 def _negotiator(run: Run, session: SparkSession, options: ControlOptions) -> Negotiator:
     if options.local:
         return LocalBudget(options.bounds.least)
-    conf = session.sparkContext.getConf()
-    per_executor = int(conf.get("spark.executor.cores", "1") or 1)
-    master = parse_master(str(session.sparkContext.master))
-    if master.url.startswith("local-cluster"):
-        per_executor = int(master.url.split("[")[1].split(",")[1])
-    return ExecutorNegotiator(session, per_executor, options.bounds.least, boundary=run.boundary)
+    return ExecutorNegotiator(
+        session, cores_per_executor(session), options.bounds.least, boundary=run.boundary
+    )
