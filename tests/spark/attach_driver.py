@@ -46,7 +46,8 @@ def begin_with_one(spark: SparkSession) -> None:
 def failures(spark: SparkSession) -> int:
     """Tasks that failed or were killed, by Spark's own count of all stages."""
     store = spark.sparkContext._jsc.sc().statusStore()
-    stages = store.stageList(None, False, False, store.stageList_default_4(), None)
+    defaults = [getattr(store, f"stageList$default${place}")() for place in (2, 3, 4, 5)]
+    stages = store.stageList(None, *defaults)
     listed = [stages.apply(number) for number in range(stages.size())]
     return sum(stage.numFailedTasks() + stage.numKilledTasks() for stage in listed)
 
