@@ -24,8 +24,10 @@ from tidegate.spark.negotiate import Negotiator
 from tidegate.spark.pipeline_meter import STALE_S
 from tidegate.spark.progress import BatchProgress
 
-RATE_WINDOW_S = 2.0
-"""A rate is counted over at least so long, and over one batch at least."""
+RATE_WINDOW_S = 0.5
+"""A rate is counted over at least so long, and over one batch at least: a leap shows at once."""
+IDLE_WINDOW_S = 2.0
+"""The same for a query that had nothing to do just now."""
 LATENCY_WINDOW_S = 5.0
 WORK_WINDOW_S = 10.0
 """Throughput and busy time are means over so long."""
@@ -253,22 +255,17 @@ def arrival_rate(batches: Sequence[BatchProgress], idle_at_s: float | None = Non
     """
     if not batches:
         return 0.0
-    until_us = batches[-1].start_us
     if idle_at_s is not None:
-        until_us = max(until_us, round(idle_at_s * 1e6))
-    rows = 0
-    for index in range(len(batches) - 1, 0, -1):
-        if idle_at_s is not None and batches[index].start_us <= until_us - RATE_WINDOW_S * 1e6:
-            break
-        rows += batches[index].rows
-        span_s = (until_us - batches[index - 1].start_us) / 1e6
-        if span_s >= RATE_WINDOW_S:
-            return rows / span_s
-    if idle_at_s is not None:
-        return rows / RATE_WINDOW_S
+        from_us = (idle_at_s - IDLE_WINDOW_S) * 1e6
+        return sum(batch.rows for batch in batches if batch.start_us > from_us) / IDLE_WINDOW_S
     if len(batches) == 1:
         return batches[0].arrival_rate
-    span_s = (until_us - batches[0].start_us) / 1e6
+    rows, span_s = 0, 0.0
+    for index in range(len(batches) - 1, 0, -1):
+        rows += batches[index].rows
+        span_s = (batches[-1].start_us - batches[index - 1].start_us) / 1e6
+        if span_s >= RATE_WINDOW_S:
+            break
     return rows / span_s if span_s > 0.0 else 0.0
 
 
