@@ -137,6 +137,7 @@ def test_kill_nine_of_drivers_and_executors(tmp_path):
             kill_tree(process)
             log.close()
     assert kills["driver"] > 0
+    assert kills["executor"] > 0
     expected: dict[str, tuple[int, int]] = {}
     for row in feed.all().to_pylist():
         count, total = expected.get(row["k"], (0, 0))

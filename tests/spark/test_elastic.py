@@ -10,7 +10,10 @@ from feed import Collected, Feed
 
 import tidegate as tg
 from tidegate.errors import AskedWrongly, TidegateError
+from tidegate.spark.batchplan import Plans
+from tidegate.spark.channel import Log
 from tidegate.spark.segment import SegmentRun
+from tidegate.spark.state.manifest import Manifests
 
 pytestmark = pytest.mark.spark
 DDL = "k string, v long"
@@ -121,10 +124,7 @@ def crash_once(monkeypatch, step: str, at_batch: int) -> None:
 
         monkeypatch.setattr(SegmentRun, step, wrapped)
         return
-    from tidegate.spark.batchplan import Plans
-    from tidegate.spark.state.manifest import Manifests
-
-    owner = {"plans": Plans, "manifests": Manifests}[step.split(".")[0]]
+    owner = {"plans": Plans, "manifests": Manifests, "Log": Log}[step.split(".")[0]]
     name = step.split(".")[1]
     before = getattr(owner, name)
 
@@ -159,6 +159,40 @@ def test_a_crash_after_any_step_repeats_the_batch_exactly(spark, tmp_path, monke
             assert sink.batches[1] == first_try
         assert stored(tmp_path / "ck") == totals(feed.all())
         assert {r["k"]: (r["n"], r["total"]) for r in sink.rows()} == totals(feed.all())
+    finally:
+        again.stop()
+
+
+@pytest.mark.parametrize("step", ["_channels", "Log.commit", "_complete", "manifests.commit"])
+def test_a_crash_around_a_channel_hands_every_batch_over_once(spark, tmp_path, monkeypatch, step):
+    feed, sink = Feed(tmp_path / "in", DDL), Collected()
+    for seed in range(3):
+        feed.add(rows(seed))
+
+    def flow():
+        return (
+            tg.pipeline("two", feed.stream(spark))
+            .map(lambda table: table, name="dealt", tasks=3)
+            .keyed("first", tg.count(), key="k", shards=8)
+            .cut("between")
+            .keyed("second", tg.count(), key="k", shards=8)
+            .to(sink)
+        )
+
+    crash_once(monkeypatch, step, at_batch=1)
+    run = flow().start(str(tmp_path / "ck"), tasks=2)
+    with pytest.raises(Exception, match="after"):
+        run.processAllAvailable()
+    run.stop()
+    again = flow().start(str(tmp_path / "ck"), tasks=2)
+    try:
+        again.processAllAvailable()
+        # Every batch emits each of its keys once: the second count is in how many it occurred.
+        expected = collections.Counter(
+            key for batch in feed.batches for key in set(batch["k"].to_pylist())
+        )
+        found = tg.read_state(str(tmp_path / "ck"), "second").to_pylist()
+        assert {row["k"]: row["count"] for row in found} == expected
     finally:
         again.stop()
 

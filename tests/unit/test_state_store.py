@@ -134,6 +134,11 @@ def test_a_missing_or_short_file_is_named(tmp_path):
     (tmp_path / "state" / "op" / name).write_bytes(whole[:-5])
     with pytest.raises(TidegateError, match="expected"):
         store.manifests.verify(versions)
+    flipped = bytearray(whole)
+    flipped[len(whole) // 2] ^= 1
+    (tmp_path / "state" / "op" / name).write_bytes(flipped)
+    with pytest.raises(TidegateError, match="checksum differs"):
+        store.manifests.verify(versions)
 
 
 @pytest.mark.parametrize(

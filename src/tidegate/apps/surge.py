@@ -72,8 +72,8 @@ def surge_keys(seconds: float) -> Keys:
     return parse_keys(f"zipf:{KEYS},0.8@{0.5 * seconds:g}")
 
 
-def peak_cores(target_s: float = TARGET_S, fixed_s: float = 0.5) -> int:
-    """The fewest cores that hold the target at the highest load, by the micro-batch formula.
+def peak_cores(rate: float = HIGH, target_s: float = TARGET_S, fixed_s: float = 0.4) -> int:
+    """The fewest cores that hold the target at this load, by the micro-batch formula.
 
     E[T] = 1.5 a / (1 - rho) with rho = lambda w delta / k; `fixed_s` is a batch's fixed cost a on
     this machine and delta = 1.2 the imbalance that the balancer allows.
@@ -82,13 +82,14 @@ def peak_cores(target_s: float = TARGET_S, fixed_s: float = 0.5) -> int:
     rho = 1.0 - 1.5 * fixed_s / target_s
     if rho <= 0.0:
         raise AskedWrongly(f"a target of {target_s:g} s is below the floor {1.5 * fixed_s:g} s")
-    return min(CORES[1], int(np.ceil(HIGH * work_s / rho)))
+    return max(CORES[0], min(CORES[1], int(np.ceil(rate * work_s / rho))))
 
 
 def run_surge(
     spark: SparkSession,
     seconds: float,
     *,
+    profile: Profile | None = None,
     policy: str = "tidegate",
     cores: int | tuple[int, int] = CORES,
     target_s: float = TARGET_S,
@@ -96,16 +97,17 @@ def run_surge(
     on_record: Callable[[Record], None] | None = None,
 ) -> Surge:
     """Run the story under a policy, until all that arrived is counted, and verify the counts."""
-    profile, keys = surge_profile(seconds), surge_keys(seconds)
+    profile, keys = profile or surge_profile(seconds), surge_keys(seconds)
     arrived = profile.count(round(seconds * 1000))
     with tempfile.TemporaryDirectory(prefix="tidegate-surge-") as directory:
-        warm_up(spark, Path(directory) / "warm-up")
+        most = cores if isinstance(cores, int) else cores[1]
+        warm_up(spark, Path(directory) / "warm-up", most)
         checkpoint = str(Path(directory) / "surge")
         stream = arrivals(spark, profile, keys=keys, seed=seed, seconds=seconds, partitions=2)
         flow = (
             pipeline("surge", stream, arrival="timestamp")
-            .map(waiting_map(MAP_WAIT_S), name="enrich", tasks=CORES)
-            .keyed("count", Waiting(count(), KEYED_WAIT_S), key="key", shards=SHARDS, tasks=CORES)
+            .map(waiting_map(MAP_WAIT_S), name="enrich", tasks=(1, CORES[1]))
+            .keyed("count", Waiting(count(), KEYED_WAIT_S), key="key", shards=SHARDS)
         )
         least = cores if isinstance(cores, int) else cores[0]
         run = start(
@@ -127,18 +129,19 @@ def run_surge(
         if loop.failure is not None:
             raise TidegateError(f"the control loop failed: {loop.failure}") from loop.failure
         verified = _verify(checkpoint, profile, keys, seed, arrived)
-    return Surge(policy, list(loop.records), arrived, counted, verified, peak_cores(target_s))
+    peak = peak_cores(float(profile.rates.max()), target_s)
+    return Surge(policy, list(loop.records), arrived, counted, verified, peak)
 
 
-def warm_up(spark: SparkSession, place: Path) -> None:
+def warm_up(spark: SparkSession, place: Path, tasks: int) -> None:
     """A short run with all tasks: starts the Python workers and lets the JVM compile."""
     stream = arrivals(spark, "constant:400", seconds=3, partitions=2)
     flow = (
         pipeline("warm", stream, arrival="timestamp")
-        .map(waiting_map(0.0), name="enrich", tasks=CORES)
-        .keyed("count", count(), key="key", shards=SHARDS, tasks=CORES)
+        .map(waiting_map(0.0), name="enrich", tasks=(1, CORES[1]))
+        .keyed("count", count(), key="key", shards=SHARDS)
     )
-    run = start(flow.graph, checkpoint=str(place), tasks=CORES[1])
+    run = start(flow.graph, checkpoint=str(place), tasks=tasks)
     try:
         _await_rows(run, 1200, 240.0)
     finally:

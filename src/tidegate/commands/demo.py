@@ -1,106 +1,93 @@
-"""`tidegate demo`: a real stream on Spark, measured, in half a minute."""
+"""`tidegate demo`: a pipeline under a surge that keeps its latency target by itself."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from tidegate.commands.output import Json, err, out, print_json
-
-_PARTS = {
-    "offsets_s": "ask the source",
-    "planning_s": "plan",
-    "reading_s": "fetch",
-    "work_s": "work",
-    "log_s": "offset and commit logs",
-    "other_s": "other",
-}
+from tidegate.errors import AskedWrongly, TidegateError, nearest
 
 
 def demo(
-    seconds: Annotated[float, typer.Option(help="How long rows arrive.")] = 30.0,
+    seconds: Annotated[float, typer.Option(help="How long rows arrive.")] = 90.0,
     rate: Annotated[
-        str, typer.Option(help="Rate profile, such as 500, sine:500+-400/20 or csv:FILE.")
-    ] = "sine:1000+-800/15",
-    master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[*]",
+        str | None,
+        typer.Option(help="Rate profile instead of the surge: sine:500+-400/20, csv:FILE, ..."),
+    ] = None,
+    master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[16]",
+    policy: Annotated[str, typer.Option(help="Who decides.")] = "tidegate",
+    picture: Annotated[
+        str, typer.Option(help="Where to write the picture; an empty name writes none.")
+    ] = "out/demo.html",
+    seed: Annotated[int, typer.Option(help="Of the keys.")] = 1,
     json: Json = False,
 ) -> None:
-    """Run a stream with one Python stage on Spark, and watch its rate and latency."""
+    """Run a pipeline under a surge: load x4, other hot keys, load back; watch it hold its target.
+
+    Its operators wait, as for a slow service, so that 16 tasks speed up on a few cores.
+    """
+    if not 0.1 <= seconds <= 86_400.0:
+        raise AskedWrongly(
+            f"a demo of {seconds:g} seconds is not possible; give 0.1 to 86400 (a day)"
+        )
     # Imported here because Spark takes a second to import, and `tidegate --help` should not.
-    from tidegate.apps.demo import Second, Summary, check_demo, run_demo
+    from tidegate.apps.surge import CORES, TARGET_S, WARM_S, run_surge
+    from tidegate.control.policies.catalogue import PIPELINE_POLICIES
     from tidegate.spark.master import parse_master
     from tidegate.spark.session import session
+    from tidegate.view.picture import write_picture
+    from tidegate.view.summary import summarise
+    from tidegate.view.terminal import LiveView
+    from tidegate.workload.parse import parse_profile
 
-    def show(second: Second) -> None:
-        if second.batch is None or second.latency is None:
-            err.print(f"{second.at_s:4d} s   no batch has ended yet", highlight=False)
-            return
-        batch, latency = second.batch, second.latency
-        err.print(
-            f"{second.at_s:4d} s {batch.arrival_rate:8,.0f} rows/s {second.rows:10,d} rows"
-            f"   batch {batch.batch_id:3d}: {batch.rows:6,d} rows in {batch.duration_s:5.2f} s"
-            f"   latency {latency.mean_s:5.2f} s, p95 {latency.p95_s:5.2f} s",
-            highlight=False,
-            soft_wrap=True,
-        )
-
-    check_demo(rate, seconds)
-    parse_master(master)
-    err.print(f"starting Spark on {master} ...", highlight=False, markup=False)
+    if policy not in PIPELINE_POLICIES:
+        raise AskedWrongly(f"there is no policy '{policy}'{nearest(policy, PIPELINE_POLICIES)}")
+    profile = None if rate is None else parse_profile(rate)
+    place = parse_master(master)
+    most = min(CORES[1], place.cores or CORES[1])
+    err.print(f"starting Spark on {master} and warming it up ...", highlight=False, markup=False)
     spark = session(master, "tidegate demo")
     try:
-        summary: Summary = run_demo(spark, rate, seconds, show)
+        with LiveView(err, TARGET_S, "tidegate demo") as live:
+            surge = run_surge(
+                spark,
+                seconds,
+                profile=profile,
+                policy=policy,
+                cores=(min(CORES[0], most), most),
+                seed=seed,
+                on_record=live.show,
+            )
     finally:
         spark.stop()
-    document = _document(summary, rate, master)
+    warm_s = min(WARM_S, seconds / 3)
+    summary = summarise(surge.records, warm_up_s=warm_s, static_cores=surge.peak_cores)
+    document: dict[str, Any] = {
+        "master": master,
+        "rate": rate or "surge",
+        "policy": policy,
+        **summary.document(),
+        "rows": surge.counted,
+        "arrived": surge.arrived,
+        "shed": 0,
+        "verified": surge.verified,
+    }
+    if picture:
+        Path(picture).parent.mkdir(parents=True, exist_ok=True)
+        write_picture(surge.records, picture, "tidegate demo", summary=summary)
+        document["picture"] = picture
     if json:
         print_json(document)
     else:
-        out.print(_table(document))
-
-
-def _document(summary: Any, rate: str, master: str) -> dict[str, Any]:
-    latency, batches = summary.latency, summary.batches
-    document: dict[str, Any] = {
-        "master": master,
-        "rate": rate,
-        "seconds": summary.seconds,
-        "arrived": summary.arrived,
-        "rows": summary.rows,
-        "batches": len(batches),
-    }
-    for name in ("mean", "p50", "p95", "p99"):
-        value_s = getattr(latency, f"{name}_s") if latency is not None else None
-        document[f"{name}_ms"] = None if value_s is None else round(value_s * 1000, 1)
-    document["batch_ms"] = _mean_ms(batches, "duration_s")
-    document["batch_parts_ms"] = {name[:-2]: _mean_ms(batches, name) for name in _PARTS}
-    return document
-
-
-def _mean_ms(batches: Any, name: str) -> float | None:
-    if not batches:
-        return None
-    total_s: float = sum(getattr(batch, name) for batch in batches)
-    return round(total_s / len(batches) * 1000, 1)
-
-
-def _table(document: dict[str, Any]) -> Table:
-    table = Table(title="tidegate demo", title_justify="left", show_header=False)
-    table.add_column("what")
-    table.add_column("value", justify="right")
-    table.add_row("arrivals", f"{document['rate']} for {document['seconds']:g} s")
-    table.add_row("rows arrived", f"{document['arrived']:,d}")
-    table.add_row("rows processed", f"{document['rows']:,d}")
-    table.add_row("batches", f"{document['batches']:,d}")
-    table.add_section()
-    for name, label in (("mean", "mean"), ("p50", "median"), ("p95", "p95"), ("p99", "p99")):
-        table.add_row(f"latency, {label}", _milliseconds(document[f"{name}_ms"]))
-    table.add_section()
-    table.add_row("batch, mean", _milliseconds(document["batch_ms"]))
-    for name, label in _PARTS.items():
-        table.add_row(f"  {label}", _milliseconds(document["batch_parts_ms"][name[:-2]]))
-    return table
-
-
-def _milliseconds(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.0f} ms"
+        out.print(summary.table("tidegate demo"))
+        same = "equals" if surge.verified else "DIFFERS FROM"
+        out.print(
+            f"{surge.arrived:,} rows arrived, {surge.counted:,} are counted; the state {same} a "
+            "batch recomputation",
+            highlight=False,
+        )
+        if picture:
+            out.print(f"picture: {picture}", highlight=False)
+    if not surge.verified:
+        raise TidegateError("the state differs from a batch recomputation of the same rows")

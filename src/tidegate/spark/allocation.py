@@ -52,12 +52,12 @@ class Allocation:
             old = self._wanted[operator]
             self._wanted[operator] = OperatorPlan(old.tasks, rerouted(old.route, moves, old.tasks))
 
-    def relabel(self, operator: str, old: Route, new: Route) -> None:
+    def relabel(self, operator: str, tasks: int, old: Route, new: Route) -> None:
         """Tasks got other numbers: what was wished for since is translated."""
-        number = dict(zip(old, new, strict=True))
+        number = {task: task for task in range(tasks)} | dict(zip(old, new, strict=True))
         with self._lock:
             entry = self._wanted[operator]
-            if set(entry.route) <= set(number):
+            if entry.tasks == tasks:  # a rescale meanwhile has its own numbers
                 route = tuple(number[task] for task in entry.route)
                 self._wanted[operator] = OperatorPlan(entry.tasks, route)
 

@@ -27,7 +27,10 @@ ALONE: Executors = frozenset()
 
 def working_executors(session: SparkSession) -> Executors:
     """Spark's names ("executor_HOST_ID") of the executors; none when all is one process."""
-    active = session.sparkContext._jsc.sc().statusStore().executorList(True)
+    context = session.sparkContext._jsc.sc()
+    if context.isLocal():
+        return ALONE
+    active = context.statusStore().executorList(True)
     found = set()
     for number in range(active.size()):
         executor = active.apply(number)

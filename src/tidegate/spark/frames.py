@@ -33,16 +33,33 @@ INPUT = "__input"
 
 
 def arrivals_of(segment: Segment, node: Node, every: int) -> ArrivalSample | None:
-    """How an operator that reads a source directly, or through merges, notes arrivals."""
+    """How the first operator that reads a source, directly or through merges, notes arrivals."""
     known = {other.name: other for other in (*segment.reads, *segment.nodes)}
     waiting = list(node.inputs)
     while waiting:
         origin = known[waiting.pop()]
         if isinstance(origin, Source) and origin.arrival is not None:
-            return ArrivalSample(origin.arrival, every)
+            first = next(
+                other
+                for other in segment.nodes
+                if isinstance(other, Map | Keyed) and origin.name in _origins(known, other)
+            )
+            return ArrivalSample(origin.arrival, every) if first is node else None
         if isinstance(origin, Merge):
             waiting += origin.inputs
     return None
+
+
+def _origins(known: Mapping[str, Node], node: Node) -> set[str]:
+    """What a node reads, seen through merges."""
+    found: set[str] = set()
+    waiting = list(node.inputs)
+    while waiting:
+        name = waiting.pop()
+        found.add(name)
+        if isinstance(known[name], Merge):
+            waiting += known[name].inputs
+    return found
 
 
 def packed(stage: MapStage | KeyedStage) -> bytes:
@@ -159,10 +176,14 @@ class Compiler:
     def _map(self, node: Map, rows: DataFrame, plan: BatchPlan) -> DataFrame:
         entry = plan.operators.get(node.name)
         if entry is not None:
-            # Dealt out by position, not at random: a replay deals the same.
-            rows = rows.withColumn(
-                TASK, F.expr(f"cast(pmod(monotonically_increasing_id(), {entry.tasks}) as int)")
-            ).repartitionById(entry.tasks, F.col(TASK))
+            # Dealt out by position and put back into order, so that a replay deals the same and
+            # what follows sees the same order, whatever order the shuffle delivered.
+            rows = (
+                rows.selectExpr("*", f"monotonically_increasing_id() as {ORDER}")
+                .selectExpr("*", f"cast(pmod({ORDER}, {entry.tasks}) as int) as {TASK}")
+                .repartitionById(entry.tasks, F.col(TASK))
+                .sortWithinPartitions(ORDER)
+            )
         task = MapTask(self._stages[node.name], plan.batch_id, self._accumulator)
         return rows.mapInArrow(lambda blocks: task(blocks), struct_of(node.schema))
 

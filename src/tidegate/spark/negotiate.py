@@ -136,6 +136,7 @@ class ExecutorNegotiator:
             going = _newest_first(there)[: len(there) - wanted]
             self._context.killExecutors(self._sequence(going))
             self.released += going
+            self._request(wanted)  # killExecutors lowers the target once more
 
     def overdue(self) -> str | None:
         """A request that was not granted in three times the usual time."""

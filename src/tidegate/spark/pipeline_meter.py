@@ -178,6 +178,8 @@ class PipelineMeter:
         main = view.segment.name == "main"
         rate = arrival_rate if main else self._offered(view, now_s)
         waiting_s = max(0.0, now_s - self._newest_us / 1e6) if self._newest_us and main else 0.0
+        if self._idle(view):
+            rate, waiting_s = self._decayed(rate, waiting_s), 0.0
         plan = self._run.allocation()
         return SegmentMeasurement(
             name=view.segment.name,
@@ -189,6 +191,15 @@ class PipelineMeter:
             ),
             batches=tuple(batches),
         )
+
+    def _idle(self, view: _SegmentView) -> bool:
+        """Whether Spark has nothing to do for it: what has arrived is done."""
+        status = self._run.queries[view.segment.name].status
+        return not status["isTriggerActive"] and not status["isDataAvailable"]
+
+    def _decayed(self, rate: float, silent_s: float) -> float:
+        """A rate that was true until some seconds ago, with nothing since."""
+        return rate * _RATE_WINDOW_S / (_RATE_WINDOW_S + silent_s)
 
     def _offered(self, view: _SegmentView, now_s: float) -> float:
         recent = [entry for entry in view.rows if entry[0] > now_s - 10.0]

@@ -1,5 +1,6 @@
 """A pipeline that runs: change it while it runs, wait for it, stop it."""
 
+import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -14,9 +15,14 @@ from tidegate.spark.batchplan import OperatorPlan
 from tidegate.spark.failure import plain_message
 from tidegate.spark.segment import BatchResult, SegmentRun, Stopping
 
+_COMMIT_PATIENCE_S = 5.0
+
 
 class Loop(Protocol):
     """Something that looks after a run while it runs."""
+
+    failure: BaseException | None
+    """What ended it before its time."""
 
     def stop(self) -> None:
         """Look no longer."""
@@ -26,10 +32,13 @@ class Loop(Protocol):
 class Run:
     """A running pipeline: one streaming query per segment."""
 
-    def __init__(self, graph: Graph, segments: dict[str, SegmentRun]) -> None:
+    def __init__(
+        self, graph: Graph, segments: dict[str, SegmentRun], local_cache: str | None = None
+    ) -> None:
         self.name = graph.name
         self._segments = segments
         self._queries: dict[str, StreamingQuery] = {}
+        self._local_cache = local_cache
         self.loop: Loop | None = None
         """What keeps the target, when one was given."""
 
@@ -93,8 +102,17 @@ class Run:
                 first.awaitTermination(max(left, 0.001))  # type: ignore[arg-type]
             except StreamingQueryException:
                 break
+        self._stop_the_rest()
         self._raise_failure()
         return True
+
+    def _stop_the_rest(self) -> None:
+        """A pipeline runs whole or not at all: one segment that failed ends the others."""
+        if self._queries and not self.isActive and self._failed():
+            self.stop()
+
+    def _failed(self) -> bool:
+        return any(query.exception() is not None for query in self._queries.values())
 
     def processAllAvailable(self) -> None:  # noqa: N802 (as Spark's queries spell it)
         """For tests: wait until all that has arrived, and all that follows from it, is done."""
@@ -124,10 +142,27 @@ class Run:
         for name, query in self._queries.items():
             with self._segments[name].busy:
                 pass
+            self._await_commit(name, query)
             query.stop()
             self._segments[name].anchors.release()
+        if self._local_cache is not None:
+            shutil.rmtree(self._local_cache, ignore_errors=True)
+
+    def _await_commit(self, name: str, query: StreamingQuery) -> None:
+        """Give Spark the moment it needs to log the last batch, so that it is not repeated."""
+        results = self._segments[name].results
+        until = time.monotonic() + _COMMIT_PATIENCE_S
+        while results and query.isActive and time.monotonic() < until:
+            progress = query.lastProgress
+            if progress is not None and progress["batchId"] >= results[-1].plan.batch_id:
+                return
+            time.sleep(0.01)
 
     def _raise_failure(self) -> None:
+        if self.loop is not None and self.loop.failure is not None:
+            raise TidegateError(
+                f"the control loop ended ({self.loop.failure}); the pipeline ran on without it"
+            ) from self.loop.failure
         for name, segment in self._segments.items():
             query = self._queries.get(name)
             error = None if query is None else query.exception()

@@ -10,7 +10,7 @@ and every step does again what it did (docs/exactly-once.md).
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 
 import pyarrow as pa
@@ -114,9 +114,19 @@ class SegmentRun:
 
     def _run(self, batch: DataFrame, batch_id: int) -> BatchResult:
         clock = _Steps()
-        executors = working_executors(batch.sparkSession)
+        session = batch.sparkSession
+        # A micro-batch is small and planned by us: planning it again stage by stage (AQE) cost a
+        # fifth of it. A sink that wants AQE may set it again in its own session.
+        session.conf.set("spark.sql.adaptive.enabled", "false")
+        executors = working_executors(session)
         plan = self.plans.read(batch_id)
         replayed = plan is not None
+        if plan is not None:
+            missing = self.allocation.snapshot().keys() - plan.operators.keys()
+            if missing:  # added to the pipeline after the try that wrote the plan
+                operators = {name: self.allocation.snapshot()[name] for name in missing}
+                plan = replace(plan, operators={**plan.operators, **operators})
+                self.plans.write(plan)
         if plan is None:
             operators = self._followed(executors)
             plan = BatchPlan(batch_id, time.time_ns() // 1000, operators)
@@ -161,7 +171,7 @@ class SegmentRun:
             route = self.anchors.follow(operator.name, entry.route, entry.tasks, executors)
             if route != entry.route:
                 wished[operator.name] = OperatorPlan(entry.tasks, route)
-                self.allocation.relabel(operator.name, entry.route, route)
+                self.allocation.relabel(operator.name, entry.tasks, entry.route, route)
         return wished
 
     def _versions(self, batch_id: int) -> dict[str, Version]:
@@ -171,6 +181,8 @@ class SegmentRun:
             return {}
         if self._current is not None and self._current[0] == batch_id:
             return self._current[1]
+        if batch_id >= 0 and not self.manifests.committed():
+            batch_id = -1  # the segment had no keyed operator before
         found = self.manifests.read(batch_id, shards)
         return {name: found.get(name, Version.empty(count)) for name, count in shards.items()}
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from tidegate.errors import AskedWrongly
 from tidegate.pipelines.graph import Graph, Node, Source
 from tidegate.pipelines.schema import struct_of
 from tidegate.pipelines.stream import set_starter
@@ -51,7 +52,14 @@ def start(
     """
     graph.check()
     session = _session(graph)
+    if "://" not in checkpoint:
+        checkpoint = str(Path(checkpoint).absolute())  # tasks have other working directories
     options = None
+    if target is None and (cores is not None or dry_run or excluded or policy != "tidegate"):
+        raise AskedWrongly(
+            "cores, policy, excluded and dry_run say how a target is to be kept; give target=, or "
+            "leave them out"
+        )
     if target is not None:
         options = control_options(
             session,
@@ -85,10 +93,13 @@ def _queries(
 ) -> Run:
     place = Checkpoint(Durable(checkpoint))
     place.open(graph)
+    mark = _mark(checkpoint)
     session.dataSource.register(ChannelSource)
     session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(1 << 17))
     least = session.sparkContext.defaultParallelism if options is None else options.bounds.least
-    folder = cache or os.environ.get(CACHE_VARIABLE) or _node_cache(checkpoint)
+    given = cache or os.environ.get(CACHE_VARIABLE)
+    shared = str(Path(tempfile.gettempdir()) / f"tidegate-{os.getuid()}")
+    folder = f"{given or shared}/{mark}"
     segments: dict[str, SegmentRun] = {}
     for segment in graph.segments():
         reports = Reports(session.sparkContext)
@@ -103,19 +114,24 @@ def _queries(
         )
         part.prepare()
         segments[segment.name] = part
-    run = Run(graph, segments)
+    local_cache = folder if session.sparkContext._jsc.sc().isLocal() else None
+    run = Run(graph, segments, local_cache)
     # Writers of channels make their directories in prepare, so any order of starting works.
     for name, part in segments.items():
         frames = {node.name: _stream(session, node, place) for node in part.segment.reads}
         writer = (
             tagged(frames)
             .writeStream.queryName(f"{graph.name}.{name}")
-            .option("checkpointLocation", place.segment(name).below("spark").path(""))
+            .option("checkpointLocation", place.segment(name).below("spark").location)
             .foreachBatch(part)
         )
         if trigger is not None:
             writer = writer.trigger(processingTime=trigger)
-        run._begin(name, writer.start())
+        try:
+            run._begin(name, writer.start())
+        except Exception:
+            run.stop()
+            raise
     return run
 
 
@@ -135,10 +151,9 @@ def _session(graph: Graph) -> SparkSession:
     return session
 
 
-def _node_cache(checkpoint: str) -> str:
-    """A directory of the node, one per checkpoint, shared by all its executors."""
-    mark = hashlib.sha256(str(Durable(checkpoint).path("")).encode()).hexdigest()[:16]
-    return str(Path(tempfile.gettempdir()) / f"tidegate-{os.getuid()}" / mark)
+def _mark(checkpoint: str) -> str:
+    """One name per checkpoint, so that pipelines on a node keep out of each other's caches."""
+    return hashlib.sha256(str(Durable(checkpoint).path("")).encode()).hexdigest()[:16]
 
 
 set_starter(start)

@@ -8,6 +8,8 @@ import functools
 import json
 import os
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,9 @@ import pyarrow as pa
 from pyarrow import fs
 
 from tidegate.errors import TidegateError
+
+_PUBLISH_AT_ONCE = {"s3", "gcs", "abfs"}
+"""Filesystems on which an object appears when its upload ends."""
 
 
 @functools.lru_cache(maxsize=64)
@@ -35,11 +40,17 @@ class Durable:
 
     def below(self, name: str) -> "Durable":
         """A directory in this one."""
-        return Durable(f"{self.url.rstrip('/')}/{name}")
+        head, mark, query = self.url.partition("?")
+        return Durable(f"{head.rstrip('/')}/{name}{mark}{query}")
 
     def path(self, name: str) -> str:
         """The path of a name, as its filesystem spells it."""
         return f"{_filesystem(self.url)[1].rstrip('/')}/{name}"
+
+    @property
+    def location(self) -> str:
+        """As Spark wants to hear it: the URL, or the path of a local directory."""
+        return self.path("") if self.local else self.url.partition("?")[0]
 
     @property
     def local(self) -> bool:
@@ -98,7 +109,7 @@ class Durable:
         """Publish the whole content under the name, at once."""
         target = self.path(name)
         if not self.local:
-            with self._fs.open_output_stream(target) as stream:
+            with self._published(name) as path, self._fs.open_output_stream(path) as stream:
                 stream.write(content)
             return
         aside = self._aside(name)
@@ -110,7 +121,11 @@ class Durable:
         """Publish a finished local file: by a link where both are on one disk, else by a copy."""
         target = self.path(name)
         if not self.local:
-            with local_file.open("rb") as source, self._fs.open_output_stream(target) as stream:
+            with (
+                self._published(name) as path,
+                local_file.open("rb") as source,
+                self._fs.open_output_stream(path) as stream,
+            ):
                 while block := source.read(1 << 22):
                     stream.write(block)
             return
@@ -145,6 +160,21 @@ class Durable:
     def write_json(self, name: str, document: dict[str, Any]) -> None:
         """Publish a JSON document at once."""
         self.write(name, json.dumps(document, separators=(",", ":")).encode())
+
+    @contextmanager
+    def _published(self, name: str) -> Iterator[str]:
+        """Where to write so that the name appears with its whole content.
+
+        Object stores publish at the end of the upload; filesystems such as HDFS show a growing
+        file, so there it is written aside and renamed.
+        """
+        target = self.path(name)
+        if self._fs.type_name in _PUBLISH_AT_ONCE:
+            yield target
+            return
+        aside = self._aside(name)
+        yield aside
+        self._fs.move(aside, target)
 
     def _aside(self, name: str) -> str:
         head, _, tail = self.path(name).rpartition("/")

@@ -87,12 +87,12 @@ class NodeCache:
         if found is not None:
             return found, True
         whole, part = self.path(name), self.path(f"{name}.{piece}")
-        if whole.exists():
-            table, own = self._map(whole, piece), True
-        elif part.exists():
-            table, own = self._map(part, 0), True
-        else:
-            table, own = self._fetch(name, piece, part), False
+        table = self._cached(whole, piece)
+        if table is None:
+            table = self._cached(part, 0)
+        own = table is not None
+        if table is None:
+            table = self._fetch(name, piece, part)
         layer = layer_of(table, self.shards)
         with _open_lock:
             _open_layers[mark] = layer
@@ -100,11 +100,12 @@ class NodeCache:
                 _open_layers.popitem(last=False)
         return layer, own
 
-    def _map(self, path: Path, piece: int) -> pa.RecordBatch:
+    def _cached(self, path: Path, piece: int) -> pa.RecordBatch | None:
+        """From the node; one that is not there, or that a full disk cut short, is fetched anew."""
         try:
             return pa.ipc.open_file(pa.memory_map(str(path))).get_batch(piece)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise _unreadable(str(path), error) from None
+        except (pa.ArrowInvalid, OSError):
+            return None
 
     def _fetch(self, name: str, piece: int, part: Path) -> pa.RecordBatch:
         """Read one piece from the durable part and leave it on the node for the next task."""
@@ -114,7 +115,7 @@ class NodeCache:
         except (pa.ArrowInvalid, OSError) as error:
             raise _unreadable(self.durable.path(name), error) from None
         write_pieces(part, [table])
-        return self._map(part, 0)
+        return table
 
     def prune(self, live: set[str], before_batch: int) -> None:
         """Remove files of old batches that no committed version names any more."""

@@ -4,6 +4,7 @@ A version exists when its manifest exists. The manifests of the newest `KEPT` ba
 do the state files that they name; the rest is removed after a commit, never before.
 """
 
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -64,13 +65,17 @@ class Manifests:
             sizes = folder.sizes()
             for file in version.files:
                 size = sizes.get(file.name)
-                if size == file.size_bytes:
+                if size is None:
+                    found = "is missing"
+                elif size != file.size_bytes:
+                    found = f"has {size} bytes, expected {file.size_bytes}"
+                elif zlib.crc32(folder.read(file.name)) != file.checksum:
+                    found = "is damaged: its checksum differs"
+                else:
                     continue
-                found = "is missing" if size is None else f"has {size} bytes"
                 raise TidegateError(
-                    f"the state file {folder.path(file.name)} of operator '{operator}' {found}, "
-                    f"expected {file.size_bytes} bytes; nothing was changed; restore it from a "
-                    "copy of the checkpoint"
+                    f"the state file {folder.path(file.name)} of operator '{operator}' {found}; "
+                    "nothing was changed; restore it from a copy of the checkpoint"
                 )
 
     def clean(self, batch_id: int, versions: Mapping[str, Version]) -> None:

@@ -1,6 +1,7 @@
 """The state as one task sees it in one micro-batch: read its keys' rows, write what changed."""
 
 import uuid
+import zlib
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
@@ -142,16 +143,19 @@ class TaskState:
         table = delta.combine_chunks()
         ranges = piece_ranges(bounds)
         batches = [
-            batch
+            pa.RecordBatch.from_arrays(
+                [column.combine_chunks() for column in table.slice(start, end - start).columns],
+                schema=self.keeper.schema,
+            )
             for _, _, start, end in ranges
-            for batch in table.slice(start, end - start).to_batches()
         ] or [pa.RecordBatch.from_pylist([], schema=self.keeper.schema)]
         name = f"{self.batch_id:010d}-{self.task:05d}-{uuid.uuid4().hex[:8]}.arrow"
         path = cache.path(name)
         write_pieces(path, batches)
         cache.durable.adopt(path, name)
         pieces = tuple(Piece(first, last, end - start) for first, last, start, end in ranges)
-        return StateFile(name, path.stat().st_size, pieces), bounds
+        content = pa.memory_map(str(path)).read_buffer()
+        return StateFile(name, content.size, pieces, zlib.crc32(content)), bounds
 
     def _delta(self, update: Update) -> pa.Table:
         """Upserts and drops as rows of a state file."""

@@ -25,6 +25,8 @@ class StateFile:
     name: str
     size_bytes: int
     pieces: tuple[Piece, ...]
+    checksum: int = 0
+    """CRC-32 of the whole file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,12 @@ class Version:
             "shards": self.shards,
             "newest_event_us": self.newest_event_us,
             "files": [
-                [f.name, f.size_bytes, [[p.first_shard, p.last_shard, p.rows] for p in f.pieces]]
+                [
+                    f.name,
+                    f.size_bytes,
+                    [[p.first_shard, p.last_shard, p.rows] for p in f.pieces],
+                    f.checksum,
+                ]
                 for f in self.files
             ],
             "chains": [list(chain) for chain in self.chains],
@@ -96,8 +103,8 @@ class Version:
         return cls(
             document["shards"],
             tuple(
-                StateFile(name, size, tuple(Piece(*piece) for piece in pieces))
-                for name, size, pieces in document["files"]
+                StateFile(name, size, tuple(Piece(*piece) for piece in pieces), checksum)
+                for name, size, pieces, checksum in document["files"]
             ),
             tuple(tuple(chain) for chain in document["chains"]),
             document["newest_event_us"],
