@@ -2,29 +2,54 @@
 
     python attach_driver.py ROOT
 
-The query knows nothing of Tidegate: its cost is waiting, 10 ms a row. Load rises five-fold and
-falls again. What happened goes to ROOT/report.json.
+The query knows nothing of Tidegate: it reads files, and its cost is waiting, 10 ms a row. The load
+rises until executors have come and falls until they have gone, so that a slow machine takes longer
+and sees the same. What happened goes to ROOT/report.json.
 """
 
 import json
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 import tidegate as tg
 from tidegate.spark.negotiate import ExecutorNegotiator, executors_up
-from tidegate.workload.parse import parse_profile
 
-PROFILE = "step:40@0,200@10,40@32"
-SECONDS = 64.0
+LOW, HIGH = 20, 160
+"""Rows per second; one executor does less than 100."""
+EVERY_S = 0.5
 PARTITIONS = 8
 WAIT_S = 0.01
-TARGET = "3 seconds"
+TARGET = "4 seconds"
 EXECUTORS = (1, 4)
+PATIENCE_S = 240.0
+
+
+class Feeder(threading.Thread):
+    """Writes a file of rows every half second; `rate` may change at any time."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(daemon=True)
+        self.rate = LOW
+        self.rows = 0
+        self.ended = threading.Event()
+        self._directory = directory
+        directory.mkdir()
+
+    def run(self) -> None:
+        while not self.ended.wait(EVERY_S):
+            count = round(self.rate * EVERY_S)
+            table = pa.table({"seq": pa.array(range(self.rows, self.rows + count), pa.int64())})
+            aside = self._directory / f".{self.rows}"
+            pq.write_table(table, aside)
+            aside.rename(self._directory / f"{self.rows:09d}.parquet")
+            self.rows += count
 
 
 def slow(blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -53,12 +78,15 @@ def failures(spark: SparkSession) -> int:
 
 
 def main(root: Path) -> None:
+    begun_s = time.monotonic()
     spark = tg.session("local-cluster[4,1,1024]", "attach")
     begin_with_one(spark)
-    expected = parse_profile(PROFILE).count(round(SECONDS * 1000))
+    feeder = Feeder(root / "in")
     query = (
-        tg.arrivals(spark, PROFILE, seconds=SECONDS, partitions=PARTITIONS)
-        .mapInArrow(slow, "key long, value double, seq long, timestamp timestamp")
+        spark.readStream.schema("seq long")
+        .parquet(str(root / "in"))
+        .repartition(PARTITIONS)
+        .mapInArrow(slow, "seq long")
         .writeStream.queryName("slow")
         .format("parquet")
         .option("path", str(root / "out"))
@@ -66,37 +94,47 @@ def main(root: Path) -> None:
         .start()
     )
     ups: list[int] = []
-    with tg.attach(
+
+    def until(condition: Callable[[], bool]) -> None:
+        while not condition():
+            if not query.isActive or time.monotonic() > begun_s + PATIENCE_S:
+                raise SystemExit(f"gave up: {ups}, {feeder.rows} rows, {query.exception()}")
+            time.sleep(0.05)
+
+    attachment = tg.attach(
         spark,
         target=TARGET,
         executors=EXECUTORS,
         records=root / "records",
-        scale_in_after="6 seconds",
-    ) as attachment:
+        scale_in_after="5 seconds",
+    )
+    with attachment:
         attachment.watchers.append(lambda record: ups.append(executors_up(spark)))
-        done = 0
-        until_s = time.monotonic() + SECONDS + 30.0
-        while time.monotonic() < until_s and query.isActive:
-            done = sum(entry["numInputRows"] for entry in query.recentProgress)
-            in_again = max(ups, default=0) > 1 and ups[-1] == EXECUTORS[0]
-            if done >= expected and in_again:
-                break
-            time.sleep(0.1)
-        released = list(attachment.negotiator.released)
-        measuring_s, ticks = attachment.meter.spent_s, len(attachment.records)
+        until(lambda: len(query.recentProgress) >= 2)
+        feeder.start()
+        until(lambda: len(query.recentProgress) >= 8)
+        feeder.rate = HIGH
+        until(lambda: max(ups) >= 3)
+        feeder.rate = LOW
+        until(lambda: ups[-1] == EXECUTORS[0])
+        feeder.ended.set()
+        feeder.join()
+        query.processAllAvailable()
+    failed = failures(spark)
     error = query.exception()
     query.stop()
     rows = spark.read.parquet(str(root / "out")).select("seq")
     report = {
-        "expected": expected,
+        "seconds": time.monotonic() - begun_s,
+        "expected": feeder.rows,
         "rows": rows.count(),
         "distinct": rows.distinct().count(),
         "executors": ups,
-        "released": released,
-        "failed_tasks": failures(spark),
+        "released": attachment.negotiator.released,
+        "failed_tasks": failed,
         "error": None if error is None else str(error),
         "failure": None if attachment.failure is None else repr(attachment.failure),
-        "measuring_ms_per_tick": 1000.0 * measuring_s / max(ticks, 1),
+        "measuring_ms_per_tick": 1000.0 * attachment.meter.spent_s / len(attachment.records),
         "grant_s": attachment.negotiator.grant_s,
     }
     (root / "report.json").write_text(json.dumps(report))

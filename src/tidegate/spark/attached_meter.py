@@ -259,7 +259,9 @@ def arrival_rate(batches: Sequence[BatchProgress], idle_at_s: float | None = Non
         from_us = (idle_at_s - IDLE_WINDOW_S) * 1e6
         return sum(batch.rows for batch in batches if batch.start_us > from_us) / IDLE_WINDOW_S
     if len(batches) == 1:
-        return batches[0].arrival_rate
+        # What waited before a query's first trigger did not arrive within that trigger.
+        span_s = batches[0].rows / max(batches[0].arrival_rate, 1e-9)
+        return batches[0].rows / max(span_s, batches[0].duration_s)
     rows, span_s = 0, 0.0
     for index in range(len(batches) - 1, 0, -1):
         rows += batches[index].rows
