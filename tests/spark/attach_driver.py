@@ -24,7 +24,7 @@ from tidegate.spark.negotiate import ExecutorNegotiator, executors_up
 LOW, HIGH = 20, 160
 """Rows per second; one executor does less than 100."""
 EVERY_S = 0.5
-PARTITIONS = 8
+PARTITIONS = 6
 WAIT_S = 0.01
 TARGET = "4 seconds"
 EXECUTORS = (1, 4)

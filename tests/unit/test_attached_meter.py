@@ -49,9 +49,11 @@ class FakeMeter:
 class FakeQuery:
     def __init__(self, name: str, trigger: str = "ProcessingTimeTrigger(0)") -> None:
         self.name, self.id, self.runId = name, f"id-{name}", f"run-{name}"
-        self.available = True
+        self.available, self.active = True, False
         self._jsq = SimpleNamespace(
-            status=lambda: SimpleNamespace(isDataAvailable=lambda: self.available),
+            status=lambda: SimpleNamespace(
+                isDataAvailable=lambda: self.available, isTriggerActive=lambda: self.active
+            ),
             streamingQuery=lambda: SimpleNamespace(
                 trigger=lambda: SimpleNamespace(toString=lambda: trigger)
             ),
@@ -123,6 +125,10 @@ def test_a_query_without_rows_is_idle_and_not_stale(meter_of) -> None:
     found = meter.measure(130.0)
     assert (found.arrival_rate, found.backlog_rows, found.stale) == (0.0, 0.0, None)
     assert found.latency is None
+    query.active = True
+    assert meter.measure(131.0).backlog_rows == 0.0, "it asks its sources: nothing known yet"
+    query.available = True
+    assert meter.measure(132.0).backlog_rows == pytest.approx(50.0), "not the silent half minute"
 
 
 def test_a_query_that_hangs_is_stale_and_so_is_none(meter_of) -> None:

@@ -51,10 +51,22 @@ class _QueryView:
     """Cores it could use, as of each tick."""
     idle: bool = False
     """Whether its last trigger found no row: nothing waits, and that is known, not missing."""
+    idle_s: float = 0.0
+    """When it was last seen idle: rows that wait now came later."""
 
     @property
     def ended_s(self) -> float:
         return max(self.since_s, self.batches[-1].end_us / 1e6 if self.batches else 0.0)
+
+    def notice(self, now_s: float) -> None:
+        """Whether it is idle; a trigger that still asks its sources does not know, so it stays."""
+        status = self.query._jsq.status()
+        if status.isDataAvailable():
+            self.idle = False
+        elif not status.isTriggerActive():
+            self.idle = True
+        if self.idle:
+            self.idle_s = now_s
 
 
 class AttachedMeter:
@@ -119,7 +131,7 @@ class AttachedMeter:
                 view.batches.extend(batch.progress for batch in view.meter.read())
                 self._views[run_id] = view
                 self._shares = {}
-            self._views[run_id].idle = not query._jsq.status().isDataAvailable()
+            self._views[run_id].notice(now_s)
 
     def _share(self, granted: int, now_s: float) -> None:
         """Cores that each query can count on: all, or a part by the time that its stages take."""
@@ -140,7 +152,7 @@ class AttachedMeter:
         rate = arrival_rate(view.batches, now_s if view.idle else None)
         waiting_s = 0.0
         if view.batches and not view.idle:
-            waiting_s = max(0.0, now_s - view.batches[-1].start_us / 1e6)
+            waiting_s = max(0.0, now_s - max(view.batches[-1].start_us / 1e6, view.idle_s))
         return SegmentMeasurement(
             name=view.name,
             arrival_rate=rate,
