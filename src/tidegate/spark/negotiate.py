@@ -70,8 +70,8 @@ class ExecutorNegotiator:
 
     The target is lowered first, so that none comes back. With a `boundary` those that go are idle
     because no batch runs while it is held. Without one (queries that are not ours) they are asked
-    for tick by tick: preferably in a moment when no task runs at all, most likely between batches, so
-    that none needs their shuffle files, and after a few tries whichever are idle. Spark
+    for tick by tick: preferably in a moment when no task runs at all, most likely between two
+    batches, so that none needs their shuffle files, and after a few tries whichever are idle. Spark
     itself refuses to remove a busy one, under the lock by which it hands out tasks.
     """
 
