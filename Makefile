@@ -12,7 +12,7 @@ CODE := src tests benchmarks $(wildcard examples)
 .PHONY: help setup demo test unit chaos lint bench java python clean
 
 help:
-	@echo "make demo    a stream on Spark, measured, for 30 seconds (ARGS='--seconds 10' adds options)"
+	@echo "make demo    a pipeline on Spark under a surge, 90 seconds (ARGS='--seconds 30' adds options)"
 	@echo "make test    all tests"
 	@echo "make unit    the tests that need no Spark"
 	@echo "make chaos   kill -9 of drivers and executors, many rounds (ROUNDS=20)"
@@ -24,7 +24,7 @@ help:
 demo: $(VENV)/.runtime java
 	@$(ENV) $(BIN)/tidegate demo $(ARGS)
 
-test: unit java
+test: java unit
 	@$(ENV) $(BIN)/python -m pytest tests/spark $(ARGS)
 
 unit: $(VENV)/.dev

@@ -4,7 +4,7 @@ import resource
 from pathlib import Path
 
 import pytest
-from surge import record, surge
+from synthetic_surge import record, surge
 
 from tidegate.control.record import VERSION
 from tidegate.errors import AskedWrongly, TidegateError

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from surge import NOTE, REASONS, surge
+from synthetic_surge import NOTE, REASONS, surge
 
 from tidegate.control.decision import hold
 from tidegate.errors import AskedWrongly

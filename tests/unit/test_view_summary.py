@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from surge import START_S, TARGET_S, record, surge
+from synthetic_surge import START_S, TARGET_S, record, surge
 
 from tidegate.control.decision import Decision
 from tidegate.control.measurement import Latency

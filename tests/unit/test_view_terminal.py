@@ -6,7 +6,7 @@ import re
 
 import pytest
 from rich.console import Console
-from surge import NOTE, REASONS, START_S, record, surge
+from synthetic_surge import NOTE, REASONS, START_S, record, surge
 
 from tidegate.control.decision import hold
 from tidegate.control.measurement import Measurement, OperatorMeasurement

@@ -262,7 +262,7 @@ class Stream:
         return self
 
     def start(self, checkpoint: str, **options: Any) -> Any:
-        """Start the whole pipeline; see `tidegate.start` for the options."""
+        """Start the whole pipeline; `tidegate.spark.start.start` says what it takes."""
         if _starter is None:
             raise TidegateError("no body is loaded that could run a pipeline; import tidegate")
         return _starter(self.graph, checkpoint=checkpoint, **options)

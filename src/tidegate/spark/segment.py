@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from tidegate.errors import TidegateError
-from tidegate.pipelines.graph import Graph, Keyed, Segment, Sink
+from tidegate.pipelines.graph import Keyed, Segment, Sink
 from tidegate.spark.allocation import Allocation
 from tidegate.spark.anchors import Anchors, Executors, working_executors
 from tidegate.spark.batchplan import BatchPlan, OperatorPlan, Plans
@@ -62,7 +62,6 @@ class BatchResult:
 class SegmentRun:
     """Runs the micro-batches of one segment; Spark calls it, one at a time."""
 
-    graph: Graph
     segment: Segment
     checkpoint: Checkpoint
     allocation: Allocation

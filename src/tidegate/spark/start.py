@@ -104,7 +104,6 @@ def _queries(
     for segment in graph.segments():
         reports = Reports(session.sparkContext)
         part = SegmentRun(
-            graph,
             segment,
             place,
             Allocation(segment.nodes, tasks or least),

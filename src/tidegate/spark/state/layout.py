@@ -18,7 +18,6 @@ EXPIRES = "__expires"
 """Microseconds since the epoch after which the row counts as absent (time-to-live)."""
 SYSTEM = (SLOT, DEAD, EXPIRES)
 NEVER_US = np.iinfo(np.int64).max
-MAX_SHARDS = 1 << 16
 _SHARD_SHIFT = np.uint64(48)
 _HASH_SHIFT = np.uint64(16)
 

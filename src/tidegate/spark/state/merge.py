@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tidegate.spark.state.identity import distinct
-from tidegate.spark.state.layout import SLOT
+from tidegate.spark.state.layout import SLOT, shard_of_slot
 from tidegate.spark.state.lookup import Reach, alive, integers, newest_first
 from tidegate.spark.state.version import Version
 
@@ -87,7 +87,7 @@ def merged(
     number, first = distinct(slots, table.select(key))
     newest = first if within is None else newest_first(number, integers(table, within))
     table = table.take(pa.array(newest))
-    at_bottom = bottom[(table.column(SLOT).to_numpy() >> np.uint64(48)).astype(np.int64)]
+    at_bottom = bottom[shard_of_slot(table.column(SLOT).to_numpy())]
     return table.filter(pa.array(~at_bottom | alive(table, at_us)))
 
 
