@@ -1,9 +1,5 @@
-"""Attached to queries that know nothing of it: measured on threads, scaled on a real cluster."""
+"""Attached to queries that know nothing of it: measured on threads, where nothing is to scale."""
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,8 +9,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import tidegate as tg
 from tidegate.recording import read_records
-
-DRIVER = Path(__file__).with_name("attach_driver.py")
+from tidegate.spark.boundary import QueryBoundary
 
 
 @pytest.fixture
@@ -112,6 +107,7 @@ def test_an_attachment_ends_with_its_query(
     [
         ({"executors": (3, 2)}, "minimum from 1 up to the maximum"),
         ({"executors": (0, 2)}, "minimum from 1 up to the maximum"),
+        ({"executors": (1, 5)}, "has 4; lower the maximum"),
         ({"target": "soon"}, "not a duration"),
         ({"percentile": 42}, "give 50, 95 or 99"),
     ],
@@ -123,28 +119,25 @@ def test_what_cannot_be_is_refused(spark: SparkSession, given: dict, said: str) 
         tg.attach("my query", target="1 second", executors=(1, 2))
 
 
-def test_executors_come_and_go_on_a_cluster(tmp_path: Path) -> None:
-    """Out from one and back in under a changing load; no batch fails, no row is lost."""
-    log = tmp_path / "log"
-    with log.open("wb") as output:
-        done = subprocess.run(
-            [sys.executable, str(DRIVER), str(tmp_path)],
-            stdout=output,
-            stderr=output,
-            timeout=300,
-            env={**os.environ, "TIDEGATE_SPARK_LOG": str(tmp_path / "spark.log")},
-            check=False,
-        )
-    assert done.returncode == 0, log.read_text()[-3000:]
-    report = json.loads((tmp_path / "report.json").read_text())
-    assert (report["error"], report["failure"], report["failed_tasks"]) == (None, None, 0), report
-    assert report["rows"] == report["distinct"] == report["expected"]
-    assert report["executors"][0] == 1
-    assert max(report["executors"]) >= 3
-    assert report["executors"][-1] == 1
-    assert len(report["released"]) == len(set(report["released"])) >= 2
-    records = read_records(tmp_path / "records")
-    asked = [record.decision.cores for record in records if record.acted]
-    assert max(asked) >= 3
-    assert asked[-1] == 1
-    assert records[-1].measurement.grant_s > 0.0
+def test_a_query_is_held_between_two_batches(
+    spark: SparkSession, query_of: Callable, wait_for: Callable
+) -> None:
+    held, free = query_of("held"), query_of("free")
+
+    def batch(query: StreamingQuery) -> int:
+        return -1 if query.lastProgress is None else int(query.lastProgress["batchId"])
+
+    wait_for(lambda: batch(held) >= 2 and batch(free) >= 2, held)
+    boundary = QueryBoundary(spark, lambda: [held])
+    reached = False
+    while not reached:
+        assert held.isActive
+        with boundary() as reached:
+            if reached:
+                last, others = batch(held), batch(free)
+                wait_for(lambda others=others: batch(free) >= others + 3, free)
+                assert batch(held) == last, "it waits while another one goes on"
+    wait_for(lambda: batch(held) >= last + 2, held)
+    with QueryBoundary(spark, lambda: [held, free])() as reached:
+        running = spark.sparkContext._jsc.sc().dagScheduler().activeJobs().size()
+    assert running == 0 or not reached

@@ -1,17 +1,17 @@
 """Executors asked for and let go, on a driver that is only imitated."""
 
-from contextlib import contextmanager
-
 import pytest
 from fake_cluster import FakeCluster
 
+from tidegate.control.policies.whole_executors import WholeExecutors
 from tidegate.errors import AskedWrongly
-from tidegate.spark.negotiate import GRANT_PATIENCE_S, QUIET_TRIES, ExecutorNegotiator
+from tidegate.spark.loop import control_options, new_controller
+from tidegate.spark.negotiate import GRANT_PATIENCE_S, ExecutorNegotiator
 
 
 def negotiator(cluster: FakeCluster, cores: int, per_executor: int = 1) -> ExecutorNegotiator:
     return ExecutorNegotiator(
-        cluster, per_executor, cores, clock=cluster.clock, pause=cluster.pause
+        cluster, per_executor, cores, boundary=cluster.boundary, clock=cluster.clock
     )
 
 
@@ -63,51 +63,59 @@ def test_what_does_not_come_in_time_is_said() -> None:
     assert said is not None and said.startswith("2 of 4 executors asked for 61 s ago")
 
 
-def test_in_a_quiet_moment_all_that_are_too_many_go_the_newest_first() -> None:
+def test_what_is_too_many_goes_at_a_batch_boundary_the_newest_first() -> None:
     cluster = FakeCluster(executors=12)
     found = negotiator(cluster, 12)
+    found.let_go()
+    assert cluster.boundaries == 0, "nothing to let go: no batch is held up"
     found.ask(9)
     assert cluster.asked == [9], "the target first, so that none comes back"
+    assert cluster.killed == []
+    found.let_go()
     assert cluster.killed == ["11", "10", "9"] == found.released
     assert found.granted() == 9, "those that go count no more, though Spark still lists them"
     cluster.leave()
     assert found.granted() == 9
-    assert cluster.killed == ["11", "10", "9"]
+    found.let_go()
+    assert (cluster.killed, cluster.boundaries) == (["11", "10", "9"], 1)
 
 
-def test_while_tasks_run_nobody_goes_and_then_only_the_idle() -> None:
+def test_while_a_batch_runs_nobody_goes() -> None:
     cluster = FakeCluster(executors=4)
-    cluster.busy = {"0", "3"}
+    cluster.running = True
     found = negotiator(cluster, 4)
     found.ask(1)
-    for _ in range(QUIET_TRIES - 1):
-        assert found.granted() == 4
-        assert cluster.killed == []
-    assert found.granted() == 2, "no quiet moment came: those that are idle go"
-    assert cluster.killed == ["2", "1"]
-    assert found.granted() == 2, "the busy one stays"
-    cluster.busy = {"0"}
+    for _ in range(3):
+        found.let_go()
+        assert (found.granted(), found.asked) == (4, 1)
+    cluster.running = False
+    found.let_go()
     assert found.granted() == 1
-    assert cluster.killed == ["2", "1", "3"]
-    assert cluster.forced == []
 
 
-def test_a_moment_without_tasks_is_waited_for() -> None:
+def test_one_that_somebody_else_keeps_busy_goes_later() -> None:
+    cluster = FakeCluster(executors=4)
+    cluster.busy = {"2"}
+    found = negotiator(cluster, 4)
+    found.ask(1)
+    found.let_go()
+    assert cluster.killed == ["3", "1"]
+    assert found.granted() == 2
+    cluster.busy = set()
+    found.let_go()
+    assert cluster.killed == ["3", "1", "2"] == found.released
+
+
+def test_what_is_wanted_again_before_the_boundary_stays() -> None:
     cluster = FakeCluster(executors=3)
-    cluster.busy = {"0", "1", "2"}
+    cluster.running = True
     found = negotiator(cluster, 3)
-    waits = []
-
-    def pause(seconds: float) -> None:
-        cluster.pause(seconds)
-        waits.append(seconds)
-        if len(waits) == 4:
-            cluster.busy = set()
-
-    found._pause = pause
-    found.ask(2)
-    assert cluster.killed == ["2"]
-    assert len(waits) == 4
+    found.ask(1)
+    found.let_go()
+    found.ask(3)
+    cluster.running = False
+    found.let_go()
+    assert (cluster.killed, found.granted(), found.grant_s) == ([], 3, None)
 
 
 def test_one_that_comes_late_after_all_goes_again() -> None:
@@ -116,28 +124,52 @@ def test_one_that_comes_late_after_all_goes_again() -> None:
     found.ask(3)
     found.ask(2)
     cluster.arrive(1)
+    found.let_go()
     assert found.granted() == 2
     assert cluster.killed == ["2"]
-
-
-def test_with_a_boundary_executors_go_while_it_is_held() -> None:
-    cluster = FakeCluster(executors=3)
-    held = []
-
-    @contextmanager
-    def boundary():
-        held.append("in")
-        yield
-        held.append(f"out after {cluster.forced}")
-
-    found = ExecutorNegotiator(cluster, 1, 3, boundary=boundary, clock=cluster.clock)
-    found.ask(1)
-    assert held == ["in", "out after ['2', '1']"]
-    assert cluster.killed == []
-    assert found.granted() == 1
 
 
 def test_dynamic_allocation_is_refused() -> None:
     cluster = FakeCluster(executors=1, **{"spark.dynamicAllocation.enabled": "true"})
     with pytest.raises(AskedWrongly, match="dynamicAllocation"):
         negotiator(cluster, 1)
+
+
+def options_of(cluster: FakeCluster, cores: tuple[int, int] | None):
+    return control_options(
+        cluster,
+        target="2 seconds",
+        cores=cores,
+        policy="tidegate",
+        percentile=None,
+        tick="1 second",
+        catch_up="5 seconds",
+        scale_in_after="10 seconds",
+        between_changes=None,
+        excluded=(),
+        dry_run=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("master", "conf", "cores", "said"),
+    [
+        ("local-cluster[4,2,1024]", {}, (1, 9), "the master has 8"),
+        ("local-cluster[4,2,1024]", {}, (4, 3), "minimum from 1 up to the maximum"),
+        ("local-cluster[4,2,1024]", {}, (1, 1), "an executor has 2"),
+        ("spark://host:7077", {"spark.cores.max": "6"}, (1, 8), "the master has 6"),
+        ("spark://host:7077", {}, None, "a cluster does not say how many it has"),
+        ("yarn", {"spark.dynamicAllocation.enabled": "true"}, (1, 8), "dynamicAllocation"),
+    ],
+)
+def test_a_pipeline_on_a_cluster_is_refused_what_cannot_be(master, conf, cores, said) -> None:
+    given = {"spark.executor.cores": "1", **conf}
+    with pytest.raises(AskedWrongly, match=said):
+        options_of(FakeCluster(1, master=master, **given), cores)
+
+
+def test_a_pipeline_asks_for_whole_executors() -> None:
+    options = options_of(FakeCluster(1, master="local-cluster[4,2,1024]"), (2, 8))
+    assert (options.cores_per_executor, options.local) == (2, False)
+    assert new_controller(options)._policy.name == "tidegate"
+    assert isinstance(new_controller(options)._policy, WholeExecutors)

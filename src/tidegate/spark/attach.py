@@ -18,6 +18,7 @@ from tidegate.control.policies.whole_executors import WholeExecutors
 from tidegate.errors import AskedWrongly
 from tidegate.recording import RecordWriter
 from tidegate.spark.attached_meter import AttachedMeter, ExecutorTime
+from tidegate.spark.boundary import QueryBoundary
 from tidegate.spark.loop import limits
 from tidegate.spark.master import parse_master
 from tidegate.spark.negotiate import (
@@ -25,6 +26,7 @@ from tidegate.spark.negotiate import (
     LocalBudget,
     Negotiator,
     cores_per_executor,
+    cores_there,
     executors_up,
     refuse_dynamic_allocation,
 )
@@ -80,6 +82,12 @@ def attach(
             )
         per_executor = 1 if master.in_one_process else cores_per_executor(session)
         bounds = Bounds(least * per_executor, most * per_executor)
+        there = cores_there(session)
+        if there is not None and bounds.most > there:
+            raise AskedWrongly(
+                f"executors=({least}, {most}), but {master.url} has {there // per_executor}; lower "
+                "the maximum or start with a larger master"
+            )
         negotiator: Negotiator
         note = None
         if master.in_one_process:
@@ -88,8 +96,13 @@ def attach(
         elif dry_run:
             negotiator = _Untouched(session, per_executor)
         else:
-            there = bounds.clamp(executors_up(session) * per_executor)
-            negotiator = ExecutorNegotiator(session, per_executor, there)
+            negotiator = ExecutorNegotiator(
+                session,
+                per_executor,
+                bounds.clamp(executors_up(session) * per_executor),
+                # All queries, also those it is not attached to: they need their shuffle files, too.
+                boundary=QueryBoundary(session, lambda: session.streams.active),
+            )
         policy = WholeExecutors(LatencyPolicy(target_s, bounds, options), per_executor)
         attachment = Attachment(
             session,
@@ -191,6 +204,9 @@ class _Untouched:
     def ask(self, cores: int) -> None:
         """A dry run acts on nothing, so this is never called."""
         raise AssertionError(f"a dry run asked for {cores} cores")
+
+    def let_go(self) -> None:
+        """Nothing."""
 
     def overdue(self) -> str | None:
         """Nothing was asked for."""

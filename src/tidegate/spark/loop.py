@@ -12,6 +12,7 @@ from tidegate.control.measurement import Measurement
 from tidegate.control.policies.catalogue import PIPELINE_POLICIES, pipeline_policy
 from tidegate.control.policies.cycle import Bounds
 from tidegate.control.policies.latency import LatencyOptions
+from tidegate.control.policies.whole_executors import WholeExecutors
 from tidegate.errors import AskedWrongly, nearest
 from tidegate.recording import RecordWriter
 from tidegate.spark.master import parse_master
@@ -20,6 +21,7 @@ from tidegate.spark.negotiate import (
     LocalBudget,
     Negotiator,
     cores_per_executor,
+    cores_there,
     refuse_dynamic_allocation,
 )
 from tidegate.spark.pipeline_meter import PipelineMeter
@@ -40,6 +42,7 @@ class ControlOptions:
     limits: Limits
     tick_s: float
     local: bool
+    cores_per_executor: int
 
 
 def control_options(
@@ -58,8 +61,8 @@ def control_options(
 ) -> ControlOptions:
     """What the user asked for; a mistake is told before anything starts."""
     master = parse_master(str(session.sparkContext.master))
-    most_there = session.sparkContext.defaultParallelism if master.in_one_process else None
-    least, most = _bounds(cores, most_there)
+    per_executor = 1 if master.in_one_process else cores_per_executor(session)
+    least, most = _bounds(cores, cores_there(session), per_executor)
     if policy not in PIPELINE_POLICIES:
         raise AskedWrongly(f"there is no policy '{policy}'{nearest(policy, PIPELINE_POLICIES)}")
     if not master.in_one_process:
@@ -76,6 +79,7 @@ def control_options(
         limits=limits(between_changes, excluded, dry_run=dry_run),
         tick_s=parse_duration(tick),
         local=master.in_one_process,
+        cores_per_executor=per_executor,
     )
 
 
@@ -88,7 +92,9 @@ def limits(between_changes: str | None, excluded: Sequence[str], *, dry_run: boo
     )
 
 
-def _bounds(cores: int | tuple[int, int] | None, there: int | None) -> tuple[int, int]:
+def _bounds(
+    cores: int | tuple[int, int] | None, there: int | None, per_executor: int
+) -> tuple[int, int]:
     if cores is None:
         if there is None:
             raise AskedWrongly("give cores=(least, most): a cluster does not say how many it has")
@@ -99,7 +105,12 @@ def _bounds(cores: int | tuple[int, int] | None, there: int | None) -> tuple[int
     if there is not None and most > there:
         raise AskedWrongly(
             f"cores=({least}, {most}), but the master has {there}; lower the maximum or start with "
-            f"local[{most}]"
+            "a larger master"
+        )
+    if most < per_executor:
+        raise AskedWrongly(
+            f"cores=({least}, {most}), but an executor has {per_executor}; raise the maximum to "
+            "one executor at least"
         )
     return least, most
 
@@ -150,8 +161,9 @@ def new_controller(options: ControlOptions) -> Controller:
         options=options.latency,
         tick_s=options.tick_s,
     )
+    whole = options.cores_per_executor
     return Controller(
-        policy,
+        policy if whole == 1 else WholeExecutors(policy, whole),
         bounds=options.bounds,
         target_s=options.target_s,
         limits=options.limits,
@@ -163,5 +175,5 @@ def _negotiator(run: Run, session: SparkSession, options: ControlOptions) -> Neg
     if options.local:
         return LocalBudget(options.bounds.least)
     return ExecutorNegotiator(
-        session, cores_per_executor(session), options.bounds.least, boundary=run.boundary
+        session, options.cores_per_executor, options.bounds.least, boundary=run.boundary
     )

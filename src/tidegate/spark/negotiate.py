@@ -12,10 +12,6 @@ from tidegate.spark.master import parse_master
 
 GRANT_PATIENCE_S = 60.0
 """Without a time learned yet, a request is overdue after this."""
-QUIET_S = 0.25
-"""How long a tick waits for a moment without any running task before executors go."""
-QUIET_TRIES = 5
-"""After so many ticks without one, executors that are idle go though others are busy."""
 
 
 class Negotiator(Protocol):
@@ -39,6 +35,10 @@ class Negotiator(Protocol):
         """Have so many cores in all, from as soon as they can be had."""
         ...
 
+    def let_go(self) -> None:
+        """Give back what is too many, as far as it can go now; call it every tick."""
+        ...
+
     def overdue(self) -> str | None:
         """What was asked for and did not come in time, in words."""
         ...
@@ -60,6 +60,9 @@ class LocalBudget:
         """There at once."""
         self.asked = cores
 
+    def let_go(self) -> None:
+        """A budget is gone when it is asked no more."""
+
     def overdue(self) -> str | None:
         """Never."""
         return None
@@ -68,11 +71,10 @@ class LocalBudget:
 class ExecutorNegotiator:
     """Executors of any cluster manager, through Spark's own calls.
 
-    The target is lowered first, so that none comes back. With a `boundary` those that go are idle
-    because no batch runs while it is held. Without one (queries that are not ours) they are asked
-    for tick by tick: preferably in a moment when no task runs at all, most likely between two
-    batches, so that none needs their shuffle files, and after a few tries whichever are idle. Spark
-    itself refuses to remove a busy one, under the lock by which it hands out tasks.
+    Those that are too many go at a batch boundary: none has a task or a shuffle file that a batch
+    still needs. The target is lowered first, so that none comes back. Spark itself refuses to
+    remove one that is busy all the same, with somebody else's job, under the lock by which it hands
+    out tasks: it goes at a later boundary.
     """
 
     def __init__(
@@ -81,9 +83,8 @@ class ExecutorNegotiator:
         cores_per_executor: int,
         cores: int,
         *,
-        boundary: Callable[[], AbstractContextManager[object]] | None = None,
+        boundary: Callable[[], AbstractContextManager[bool]],
         clock: Callable[[], float] = time.monotonic,
-        pause: Callable[[float], object] = time.sleep,
     ) -> None:
         refuse_dynamic_allocation(session)
         self._context: Any = session.sparkContext._jsc.sc()
@@ -91,14 +92,13 @@ class ExecutorNegotiator:
         self._per_executor = cores_per_executor
         self._boundary = boundary
         self._clock = clock
-        self._pause = pause
-        self._tries = 0
         self._wanted = self._executors_for(cores)
-        self._asked_s: float | None = None
+        self._waiting: list[tuple[int, float]] = []
+        """Executors asked for in all, and when; the oldest first, those that have come left out."""
         self.grant_s: float | None = None
         self.released: list[str] = []
         """Executors that were let go, in order."""
-        if self._wanted != len(self._ids()):
+        if self._wanted != len(self._staying()):
             self.ask(cores)
 
     @property
@@ -108,87 +108,59 @@ class ExecutorNegotiator:
 
     def granted(self) -> int:
         """Cores of the executors that are up and stay."""
-        if self._boundary is None:
-            self._release_idle()
-        count = len(self._ids())
-        if self._asked_s is not None and count >= self._wanted:
-            self.grant_s = self._learned(self._clock() - self._asked_s)
-            self._asked_s = None
+        count = len(self._staying())
+        while self._waiting and self._waiting[0][0] <= count:
+            _, asked_s = self._waiting.pop(0)
+            self.grant_s = self._learned(self._clock() - asked_s)
         return count * self._per_executor
 
     def ask(self, cores: int) -> None:
-        """Request executors, or release idle ones between two micro-batches."""
-        wanted = self._executors_for(cores)
-        there = self._ids()
-        self._wanted = wanted
-        if wanted >= len(there):
-            self._request(wanted)
-            self._asked_s = self._clock() if wanted > len(there) else None
-            return
-        self._asked_s = None
-        if self._boundary is None:
-            self._request(wanted)
-            self._tries = 0
-            self._release_idle()
-            return
-        with self._boundary():
-            self._request(wanted)
-            going = _newest_first(there)[: len(there) - wanted]
-            self._context.killExecutors(self._sequence(going))
-            self.released += going
-            self._request(wanted)  # killExecutors lowers the target once more
+        """Request executors; with fewer than there are, `let_go` will have some to release."""
+        self._wanted = self._executors_for(cores)
+        self._request(self._wanted)
+        self._waiting = [one for one in self._waiting if one[0] <= self._wanted]
+        if self._wanted > max(len(self._staying()), *(count for count, _ in self._waiting), 0):
+            self._waiting.append((self._wanted, self._clock()))
 
-    def overdue(self) -> str | None:
-        """A request that was not granted in three times the usual time."""
-        if self._asked_s is None:
-            return None
-        waited_s = self._clock() - self._asked_s
-        usual_s = self.grant_s or GRANT_PATIENCE_S / 3
-        if waited_s <= 3 * usual_s:
-            return None
-        missing = self._wanted - len(self._ids())
-        return (
-            f"{missing} of {self._wanted} executors asked for {waited_s:.0f} s ago have not come "
-            f"(usual: {usual_s:.0f} s); the cluster may be full"
-        )
-
-    def _release_idle(self) -> None:
-        """As many as are too many and can go now."""
-        there = self._ids()
-        if len(there) <= self._wanted:
+    def let_go(self) -> None:
+        """Release those that are too many, the newest first, if a batch boundary comes in time."""
+        if len(self._staying()) <= self._wanted:
             return
-        if not self._quiet(there) and self._tries < QUIET_TRIES:
-            self._tries += 1
-            return
-        idle = [executor for executor in _newest_first(there) if not self._busy(executor)]
-        going = idle[: len(there) - self._wanted]
-        if going:
-            # Neither the target nor the failures change, and a busy one is not forced.
+        with self._boundary() as reached:
+            there = self._staying()
+            going = _newest_first(there)[: max(0, len(there) - self._wanted)]
+            if not reached or not going:
+                return
+            # The target is lowered already; a failure is not counted, and a busy one not forced.
             gone = self._context.schedulerBackend().killExecutors(
                 self._sequence(going), False, False, False
             )
             self.released += _strings(gone)
 
-    def _quiet(self, there: list[str]) -> bool:
-        """Whether a moment without any running task came within `QUIET_S`."""
-        until_s = self._clock() + QUIET_S
-        while any(self._busy(executor) for executor in there):
-            if self._clock() >= until_s:
-                return False
-            self._pause(QUIET_S / 25)
-        return True
-
-    def _busy(self, executor: str) -> bool:
-        return bool(self._context.taskScheduler().isExecutorBusy(executor))
+    def overdue(self) -> str | None:
+        """A request that was not granted in three times the usual time."""
+        if not self._waiting:
+            return None
+        executors, asked_s = self._waiting[0]
+        waited_s = self._clock() - asked_s
+        usual_s = self.grant_s or GRANT_PATIENCE_S / 3
+        if waited_s <= 3 * usual_s:
+            return None
+        missing = executors - len(self._staying())
+        return (
+            f"{missing} of {executors} executors asked for {waited_s:.0f} s ago have not come "
+            f"(usual: {usual_s:.0f} s); the cluster may be full"
+        )
 
     def _request(self, executors: int) -> None:
         self._context.requestTotalExecutors(
             executors, 0, self._jvm.PythonUtils.toScalaMap(self._jvm.java.util.HashMap())
         )
 
-    def _ids(self) -> list[str]:
-        gone = set(self.released)
-        return [one for one in _strings(self._context.getExecutorIds()) if one not in gone]
+    def _staying(self) -> list[str]:
+        """Executors that are up; one that was told to go is listed until its process has ended."""
+        backend = self._context.schedulerBackend()
+        return [one for one in _strings(backend.getExecutorIds()) if backend.isExecutorActive(one)]
 
     def _sequence(self, executors: list[str]) -> Any:
         ids = self._jvm.java.util.ArrayList()
@@ -224,6 +196,16 @@ def cores_per_executor(session: SparkSession) -> int:
     listed: Any = session.sparkContext._jsc.sc().statusStore().executorList(True)
     entries = (listed.apply(number) for number in range(listed.size()))
     return max((int(one.totalCores()) for one in entries if one.id() != "driver"), default=1) or 1
+
+
+def cores_there(session: SparkSession) -> int | None:
+    """All the cores that can be had, where the master or the configuration says so."""
+    master = parse_master(str(session.sparkContext.master))
+    if master.in_one_process:
+        return int(session.sparkContext.defaultParallelism)
+    most = session.sparkContext.getConf().get("spark.cores.max")
+    known = [cores for cores in (master.cores, most and int(most)) if cores]
+    return min(known, default=None)
 
 
 def executors_up(session: SparkSession) -> int:

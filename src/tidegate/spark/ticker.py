@@ -92,6 +92,7 @@ class Ticker(ABC):
             record = replace(record, decision=replace(record.decision, notes=notes))
         if record.acted:
             self.act(record.decision)
+        self.negotiator.let_go()
         self.records.append(record)
         if self._writer is not None:
             self._writer.write(record)
