@@ -9,13 +9,14 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 ENV := env -u PYTHONPATH -u PYTHONHOME
 CODE := src tests benchmarks $(wildcard examples)
 
-.PHONY: help setup demo test unit chaos lint bench java python clean
+.PHONY: help setup demo test unit chaos soak lint bench java python clean
 
 help:
 	@echo "make demo    a pipeline on Spark under a surge, 90 seconds (ARGS='--seconds 30' adds options)"
 	@echo "make test    all tests"
 	@echo "make unit    the tests that need no Spark"
 	@echo "make chaos   kill -9 of drivers and executors, many rounds (ROUNDS=20)"
+	@echo "make soak    a changing load for a while, watching memory and disk (MINUTES=20)"
 	@echo "make lint    ruff and mypy"
 	@echo "make bench   all benchmarks, short form (NAME=source for one, ARGS= for options)"
 	@echo "make setup   only prepare $(VENV) for development"
@@ -33,6 +34,10 @@ unit: $(VENV)/.dev
 ROUNDS ?= 20
 chaos: $(VENV)/.dev java
 	@TIDEGATE_CHAOS_ROUNDS=$(ROUNDS) $(ENV) $(BIN)/python -m pytest tests/spark/test_chaos.py $(ARGS)
+
+MINUTES ?= 20
+soak: $(VENV)/.dev java
+	@$(ENV) $(BIN)/tidegate bench soak --minutes $(MINUTES) $(ARGS)
 
 lint: $(VENV)/.dev
 	@$(BIN)/ruff check $(CODE)

@@ -17,7 +17,7 @@ def run(options: Options) -> Bench:
     """Each policy in turn, on the same session."""
     seconds = 60.0 if options.quick else 120.0
     peak = peak_cores()
-    mean = max(CORES[0], round(peak * (LOW + 0.35 * (HIGH - LOW)) / HIGH))
+    mean = max(CORES[0], round(peak * (LOW + (1 / 5 + 1 / 15) * (HIGH - LOW)) / HIGH))
     contenders: list[tuple[str, str, int | tuple[int, int]]] = [
         ("tidegate", "tidegate", CORES),
         ("static peak", "static", peak),

@@ -37,7 +37,7 @@ PARTITIONS = 8
 KEYS = 50
 WAIT_S = 0.01
 LEAST, MOST = 1, 4
-OPTIONS = {"target": "15 seconds", "catch_up": "5 seconds", "scale_in_after": "5 seconds"}
+OPTIONS = {"target": "30 seconds", "catch_up": "5 seconds", "scale_in_after": "5 seconds"}
 PATIENCE_S = 540.0
 
 

@@ -82,6 +82,10 @@ def wait_for(condition, seconds: float, process: subprocess.Popen) -> bool:
     return False
 
 
+def batches_written(directory: Path) -> int:
+    return len(list(directory.glob("*.json")))
+
+
 def process_wait(process: subprocess.Popen, seconds: float) -> None:
     try:
         process.wait(seconds)
@@ -114,10 +118,10 @@ def test_kill_nine_of_drivers_and_executors(tmp_path):
                 said
             )
             if not last:
-                seen = len(list((tmp_path / "out").glob("*.json")))
+                seen = batches_written(tmp_path / "out")
                 more = chance.choice([0, 1, 1, 2, 2])
                 wait_for(
-                    lambda n=seen + more: len(list((tmp_path / "out").glob("*.json"))) >= n,
+                    lambda n=seen + more: batches_written(tmp_path / "out") >= n,
                     120,
                     process,
                 )
@@ -130,9 +134,22 @@ def test_kill_nine_of_drivers_and_executors(tmp_path):
                 if process.poll() is None:
                     kills["driver"] += 1
             else:
-                assert wait_for(lambda: (tmp_path / "finished").exists(), 300, process), Path(
-                    log.name
-                ).read_text()[-3000:]
+                # As long as it takes, while batches go on: another batch every two minutes.
+                finished, written = False, -1
+                while not finished and batches_written(tmp_path / "out") != written:
+                    written = batches_written(tmp_path / "out")
+                    finished = (
+                        wait_for(
+                            lambda n=written: (
+                                (tmp_path / "finished").exists()
+                                or batches_written(tmp_path / "out") > n
+                            ),
+                            120,
+                            process,
+                        )
+                        and (tmp_path / "finished").exists()
+                    )
+                assert finished, Path(log.name).read_text()[-3000:]
         finally:
             kill_tree(process)
             log.close()

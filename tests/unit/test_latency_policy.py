@@ -125,7 +125,7 @@ def test_a_percentile_takes_more_cores_than_the_mean() -> None:
     cores = []
     for percentile in (None, 95):
         options = LatencyOptions(percentile=percentile)
-        policy = taught(LatencyPolicy(TARGET_S, BOUNDS, options))
+        policy = taught(LatencyPolicy(TARGET_S, Bounds(1, 60), options))
         decision = policy.decide(steady(31, 4000.0, 2, backlog=6000.0))
         assert decision.cores is not None
         cores.append(decision.cores)

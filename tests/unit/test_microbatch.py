@@ -2,12 +2,13 @@
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.errors import AskedWrongly
-from tidegate.models.microbatch import BatchCost, MicroBatchStation
+from tidegate.models.microbatch import BatchCost, MicroBatchStation, chance_imbalance
 
 SPARK = BatchCost(fixed_s=0.325, per_task_s=0.0, work_s=0.01)
 
@@ -94,3 +95,11 @@ def test_senseless_costs_are_refused() -> None:
         BatchCost(fixed_s=-0.1, work_s=1.0)
     with pytest.raises(AskedWrongly, match="imbalance"):
         MicroBatchStation(cost=SPARK, arrival_rate=1.0, imbalance=0.5)
+
+
+@pytest.mark.parametrize(("rows", "tasks"), [(100, 4), (150, 16), (2000, 16), (60, 3)])
+def test_rows_that_fall_by_chance_are_as_uneven_as_drawn(rows: int, tasks: int) -> None:
+    drawn = np.random.default_rng(1).multinomial(rows, [1 / tasks] * tasks, size=4000)
+    found = float(np.mean(drawn.max(axis=1))) * tasks / rows
+    assert chance_imbalance(rows, tasks) == pytest.approx(found, rel=0.04)
+    assert chance_imbalance(rows, 1) == 1.0

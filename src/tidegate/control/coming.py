@@ -1,9 +1,15 @@
-"""The load that is coming: a forecast at the horizon and a margin calibrated on what came of it."""
+"""The load that is coming: a forecast at the horizon and a margin calibrated on what came of it.
+
+Errors come in swarms: a forecast of a quiet load is nearly exact, one of a ramp is not. So the
+margin is calibrated in units of how restless the load has just been (locally weighted conformal
+prediction, Lei et al. 2018): a surge widens it at once, and does not make the calm after it dear.
+"""
 
 import math
 from collections import deque
 from dataclasses import dataclass
 
+from tidegate.control.smoothing import Alpha
 from tidegate.forecast import Forecaster
 from tidegate.forecast.conformal import AdaptiveConformal
 from tidegate.forecast.seasonal import SeasonalForecaster
@@ -17,6 +23,15 @@ size must not make every later minute dearer."""
 
 LEAP = 0.2
 """Beyond the margin and this, a rate is no noise: the load has leapt, whatever was forecast."""
+
+MOST_MOMENTUM = 2.0
+"""A leap is taken to go on for one more tick, by this factor at most: cores that come too early
+cost seconds, cores that come too late a backlog."""
+
+
+_MOST_CHANGE = 0.5
+_CALM = 0.025
+"""The least that a rate is taken to change from tick to tick, in its logarithm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +50,7 @@ class Coming:
 
 
 class ComingLoad:
-    """Sees the rate of every tick; the margin is conformal on log(came / forecast)."""
+    """Sees the rate of every tick; the margin is conformal on log(came / forecast), scaled."""
 
     def __init__(
         self, *, coverage: float = 0.9, tick_s: float = 1.0, forecaster: Forecaster | None = None
@@ -54,32 +69,41 @@ class ComingLoad:
             rho=coverage,
             fading=0.95,
         )
-        self._margin = AdaptiveConformal(memory=300, fading=0.99, gain=0.1, prior_sd=0.04, prior=8)
-        self._said: tuple[int, float] | None = None
+        self._margin = AdaptiveConformal(memory=300, fading=0.99, gain=0.1, prior_sd=1.5, prior=8)
+        self._said: tuple[int, float, float] | None = None
+        """Until which tick, what rate was forecast, and how restless the load was."""
+        self._changes = Alpha(0.75)
+        self._restless = _CALM
         self._since: deque[float] = deque(maxlen=3600)
         self._step = 0
         self._last = 0.0
+        self._before = 0.0
 
     def observe(self, rate: float, at_s: float) -> None:
         """One more tick; settles the forecast whose horizon it ends."""
         self._step += 1
         self._forecaster.observe(rate, at_s)
+        if rate > 0.0 and self._last > 0.0:
+            change = abs(math.log(rate / self._last))
+            self._restless = max(self._changes.update(min(change, _MOST_CHANGE)), _CALM)
         self._since.append(rate)
-        self._last = rate
+        self._before, self._last = self._last, rate
         if self._said is not None and self._step >= self._said[0]:
-            highest, said = max(self._since), self._said[1]
+            highest, (_, said, restless) = max(self._since), self._said
             if highest > 0.0 and said > 0.0:
-                self._margin.update(math.log(highest / said))
+                self._margin.update(math.log(highest / said) / restless)
             self._said = None
 
     def within(self, ticks: int) -> Coming:
         """The load of the next ticks; called after `observe`."""
         ahead = max(ticks, 1)
         rate = max(float(self._forecaster.forecast(ahead).mean.max()), 0.0)
-        margin = min(max(self._margin.quantile(self._coverage), 0.0), MOST_MARGIN)
+        units = max(self._margin.quantile(self._coverage), 0.0)
+        margin = min(units * self._restless, MOST_MARGIN)
         if self._last > rate * math.exp(margin + LEAP):
-            rate = self._last
+            grown = self._last / self._before if self._before > 0.0 else 1.0
+            rate = self._last * min(max(grown, 1.0), MOST_MOMENTUM)
         if self._said is None:
-            self._said = (self._step + ahead, rate)
+            self._said = (self._step + ahead, rate, self._restless)
             self._since.clear()
         return Coming(rate=rate, margin=math.exp(margin))

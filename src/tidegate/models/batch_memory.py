@@ -22,6 +22,8 @@ _RENEWAL = 0.25
 _MOST_BATCHES = 8.0
 """A cell stands for so many batches at most: many of one kind do not outvote the other kinds."""
 _MOST_CELLS = 48
+_YOUNGEST_S = 10.0
+"""The shortest memory, of a pipeline that has just begun."""
 _NOISE = 0.08
 """A batch's spread around its model, as a share of its duration: the scale of the guesses."""
 _PER_TASK_SHARE, _PER_TASK_SPREAD = 0.03, 0.1
@@ -41,10 +43,15 @@ class _Cell:
 
 
 class BatchMemory:
-    """Batches in, the cost of a batch out; older kinds fade over `memory_s`."""
+    """Batches in, the cost of a batch out; older kinds fade over `memory_s`.
+
+    A young pipeline fades faster, over a third of its age: its first batches ran while the JVM was
+    still compiling, and cost several times what later ones do.
+    """
 
     def __init__(self, memory_s: float = 1800.0) -> None:
         self._memory_s = memory_s
+        self._first_s: float | None = None
         self._cells: dict[tuple[int, int], _Cell] = {}
         self._last: _Cell | None = None
 
@@ -57,6 +64,8 @@ class BatchMemory:
         self, *, rows: float, tasks: int, duration_s: float, imbalance: float, at_s: float
     ) -> None:
         """One batch that ended at `at_s`."""
+        if self._first_s is None:
+            self._first_s = at_s - duration_s
         weighted = rows * imbalance
         size = round(2.0 * math.log2(weighted)) if weighted >= 1.0 else -1
         cell = self._cells.get((tasks, size))
@@ -102,7 +111,9 @@ class BatchMemory:
                 (_NOISE / (_WORK_SPREAD * guess_s)) ** 2,
             ]
         )
-        fixed_s, per_task_s, row_s = _fit(cells, at_s, self._memory_s, guess, strength)
+        age_s = at_s - (at_s if self._first_s is None else self._first_s)
+        memory_s = min(self._memory_s, max(_YOUNGEST_S, age_s / 3.0))
+        fixed_s, per_task_s, row_s = _fit(cells, at_s, memory_s, guess, strength)
         return BatchCost(fixed_s=fixed_s, per_task_s=per_task_s, work_s=row_s)
 
 

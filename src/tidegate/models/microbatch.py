@@ -6,7 +6,10 @@ N = lambda D, so D = a / (1 - rho) with rho = lambda c, and a row, which waits h
 done when the next one ends, takes E[T] = 1.5 D. docs/models.md derives this.
 """
 
+import math
 from dataclasses import dataclass
+
+from scipy.special import ndtri
 
 from tidegate.errors import AskedWrongly
 
@@ -56,6 +59,18 @@ class BatchCost:
         if share <= 0.0:
             return 0.0
         return share / row_s if row_s > 0.0 else float("inf")
+
+
+def chance_imbalance(rows: float, tasks: int) -> float:
+    """delta of rows that fall on tasks by chance: a task has N/k of them, with its root as spread.
+
+    The fullest of k tasks lies as far above the mean as the largest of k normal draws (Blom's
+    approximation of its expectation), so small batches on many tasks are never balanced.
+    """
+    if rows <= 0.0 or tasks <= 1:
+        return 1.0
+    highest = float(ndtri((tasks - 0.375) / (tasks + 0.25)))
+    return min(1.0 + highest * math.sqrt((tasks - 1) / rows), float(tasks))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

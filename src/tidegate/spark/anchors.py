@@ -68,9 +68,9 @@ class Anchors:
 
     def follow(self, operator: str, route: Route, tasks: int, executors: Executors) -> Route:
         """The route of a new batch, with tasks numbered so that shards stay where they are."""
-        anchor = self._anchor(operator, tasks, executors)
-        if not anchor.places:
+        if executors == ALONE:
             return route
+        anchor = self._anchor(operator, tasks, executors)
         homes = self._homes.get(operator)
         if homes is not None:
             route = relabelled(route, homes, anchor.places)

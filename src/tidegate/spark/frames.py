@@ -18,6 +18,7 @@ from tidegate.spark.state.files import Durable
 from tidegate.spark.state.layer import NodeCache
 from tidegate.spark.state.task import Keeper
 from tidegate.spark.state.version import Version
+from tidegate.spark.straight import straight
 from tidegate.spark.worker import (
     HASH,
     ORDER,
@@ -113,8 +114,9 @@ class Compiler:
                     cache=folder,
                     ttl_us=node.ttl_us,
                 )
+                sample = arrivals_of(segment, node, sample_every)
                 self._stages[node.name] = packed(
-                    KeyedStage(keeper, node.order_by, arrivals_of(segment, node, sample_every))
+                    KeyedStage(keeper, node.rows, node.order_by, sample)
                 )
 
     def frames(
@@ -169,7 +171,9 @@ class Compiler:
             return union
         if isinstance(node, Keyed):
             entry = plan.operators[node.name]
-            anchor = anchors.of(node.name, entry.tasks, executors)
+            anchor = None
+            if not straight(self._segment, node, executors):
+                anchor = anchors.of(node.name, entry.tasks, executors)
             return self._keyed(node, made[node.inputs[0]], entry, plan, versions, anchor)
         raise TidegateError(f"'{node.name}' cannot stand inside a segment")
 
@@ -194,7 +198,7 @@ class Compiler:
         entry: OperatorPlan,
         plan: BatchPlan,
         versions: Mapping[str, Version],
-        anchor: DataFrame,
+        anchor: DataFrame | None,
     ) -> DataFrame:
         keys = ", ".join(f"`{name}`" for name in node.key)
         # One literal string: a literal per shard overflows Spark's stack.
@@ -214,6 +218,8 @@ class Compiler:
             entry.route,
             self._accumulator,
         )
+        if anchor is None:
+            return routed.mapInArrow(lambda blocks: task.straight(blocks), struct_of(node.schema))
         both = anchor.groupBy(TASK).cogroup(routed.groupBy(TASK))
         return both.applyInArrow(lambda a, b: task(a, b), struct_of(node.schema))
 

@@ -18,7 +18,7 @@ from tidegate.control.measurement import (
     SegmentMeasurement,
 )
 from tidegate.control.sojourn import SLOT_US, BatchStamps, SojournWindow, Stamps, merged
-from tidegate.pipelines.graph import Keyed, Map, Segment
+from tidegate.pipelines.graph import Keyed, Map, Segment, TaskBounds
 from tidegate.spark.meter import Meter
 from tidegate.spark.negotiate import Negotiator
 from tidegate.spark.progress import BatchProgress
@@ -28,7 +28,7 @@ from tidegate.spark.segment import BatchResult
 
 STALE_S = 10.0
 """Without a finished batch for so long (and five times the usual batch) there is nothing new."""
-_RATE_WINDOW_S = 2.0
+_RATE_WINDOW_S = 1.0
 _REMEMBERED = 64
 
 
@@ -49,7 +49,7 @@ class _SegmentView:
 class PipelineMeter:
     """Looks at a run once a tick."""
 
-    def __init__(self, run: Run, negotiator: Negotiator, *, window_s: float = 5.0) -> None:
+    def __init__(self, run: Run, negotiator: Negotiator, *, window_s: float = 3.0) -> None:
         self._run = run
         self._negotiator = negotiator
         self._window = SojournWindow(window_s)
@@ -63,6 +63,8 @@ class PipelineMeter:
         """The newest arrival among finished rows."""
         self._awaited: int | None = None
         """Cores that are up while more are on their way."""
+        self._oldest_us = 0
+        """The first arrival of all: no rate is counted over the time before it."""
         self._arrivals: deque[Stamps] = deque(maxlen=_REMEMBERED)
         self.spent_s = 0.0
         """Time that measuring took on the driver, in all."""
@@ -145,6 +147,8 @@ class PipelineMeter:
         if stamps.rows == 0:
             return
         self._window.add(BatchStamps(stamps, progress.end_us))
+        if not self._oldest_us:
+            self._oldest_us = int(stamps.slots[0]) * SLOT_US
         self._newest_us = max(self._newest_us, int(stamps.slots[-1]) * SLOT_US)
         every = max(report.sampled for report in result.reports)
         self._arrivals.append(Stamps(stamps.slots, stamps.counts * every, stamps.beyond_us * every))
@@ -161,7 +165,8 @@ class PipelineMeter:
             counted = sum(
                 int(stamps.counts[stamps.slots > newest - width].sum()) for stamps in self._arrivals
             )
-            return counted / _RATE_WINDOW_S
+            begun = (newest - self._oldest_us // SLOT_US + 1) * SLOT_US / 1e6
+            return counted / min(_RATE_WINDOW_S, max(begun, 0.1))
         view = next(iter(self._views.values()))
         recent = [entry for entry in view.rows if entry[0] > now_s - 10.0]
         spent = sum(duration for _, _, duration in recent)
@@ -246,7 +251,9 @@ class PipelineMeter:
             rows = sum(report.rows_in for report in reports)
             busy_s = sum(report.busy_s for report in reports)
             entry = plan.get(node.name)
-            bounds = node.tasks
+            tasks = entry.tasks if entry is not None else _tasks_seen(reports)
+            # Without tasks of its own it has as many as its rows come in, and cannot be changed.
+            bounds = TaskBounds(tasks, tasks) if node.tasks is None else node.tasks
             per_row = [r.busy_s / r.rows_in for r in reports if r.rows_in]
             found.append(
                 OperatorMeasurement(
@@ -255,13 +262,13 @@ class PipelineMeter:
                     arrival_rate=rows / interval_s,
                     service_rate=rows / busy_s if busy_s > 0 else 0.0,
                     service_scv=_scv(per_row),
-                    tasks=entry.tasks if entry is not None else _tasks_seen(reports),
+                    tasks=tasks,
                     imbalance=_imbalance(results, node.name),
                     state_bytes=_state_bytes(results, node.name),
                     rows=rows,
                     busy_s=busy_s,
-                    least_tasks=1 if bounds is None else bounds.least,
-                    most_tasks=None if bounds is None else bounds.most,
+                    least_tasks=bounds.least,
+                    most_tasks=bounds.most,
                     route=entry.route if entry is not None else (),
                     shard_rows=_shard_rows(node, reports),
                 )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from tidegate.control.rehearsal import rehearse
 from tidegate.errors import AskedWrongly
 from tidegate.pipelines.graph import Graph, Node, Source
 from tidegate.pipelines.schema import struct_of
@@ -17,7 +18,7 @@ from tidegate.spark.anchors import Anchors
 from tidegate.spark.channel import FORMAT, ChannelSource
 from tidegate.spark.checkpoint import Checkpoint
 from tidegate.spark.frames import Compiler, tagged
-from tidegate.spark.loop import ControlLoop, ControlOptions, control_options
+from tidegate.spark.loop import ControlLoop, ControlOptions, control_options, new_controller
 from tidegate.spark.report import Reports
 from tidegate.spark.run import Run
 from tidegate.spark.segment import SegmentRun
@@ -74,6 +75,9 @@ def start(
             excluded=excluded,
             dry_run=dry_run,
         )
+    if options is not None:
+        known = options
+        rehearse(lambda: new_controller(known), options.tick_s)
     run = _queries(graph, session, checkpoint, trigger, tasks, cache, sample_every, options)
     if options is not None:
         run.loop = ControlLoop(run, session, options, checkpoint)

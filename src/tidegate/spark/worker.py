@@ -63,13 +63,18 @@ class KeyedStage:
     """The fixed part of a keyed operator."""
 
     keeper: Keeper
+    rows: pa.Schema
+    """The columns that enter it."""
     order_by: str | None
     arrivals: "ArrivalSample | None" = None
 
 
 @dataclass(frozen=True, slots=True)
 class KeyedTask:
-    """A keyed operator in one micro-batch: callable for Spark's cogroup of (anchor, rows)."""
+    """A keyed operator in one micro-batch: callable for Spark's cogroup of (anchor, rows).
+
+    `straight` is the same without an anchor, for Spark's mapInArrow (tidegate.spark.straight).
+    """
 
     stage: bytes
     batch_id: int
@@ -79,12 +84,28 @@ class KeyedTask:
     accumulator: Any
 
     def __call__(self, anchor: pa.Table, rows: pa.Table) -> pa.Table:
-        """Run one task."""
+        """Run the task that the anchor names."""
+        return self._run(anchor.column(TASK)[0].as_py(), rows)
+
+    def straight(self, blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Run the task that the rows name, or the partition's where there are none."""
+        given = list(blocks)
+        if any(block.num_rows for block in given):
+            rows = pa.Table.from_batches(given)
+            yield from self._run(rows.column(TASK)[0].as_py(), rows).to_batches()
+            return
+        task, part = part_of_task(unpacked(self.stage).keeper.operator)
+        if part == 0:
+            yield from self._run(task, None).to_batches()
+
+    def _run(self, task: int, rows: pa.Table | None) -> pa.Table:
         stage: KeyedStage = unpacked(self.stage)
-        task = anchor.column(TASK)[0].as_py()
         started_s, clock = time.time(), time.perf_counter()
         keeper = stage.keeper
-        rows, hashes = in_order(rows, stage.order_by)
+        if rows is None:
+            rows, hashes = stage.rows.empty_table(), np.empty(0, dtype=np.int64)
+        else:
+            rows, hashes = in_order(rows, stage.order_by)
         shards = [shard for shard, owner in enumerate(self.route) if owner == task]
         with told_of(keeper.operator):
             keeper.cache.make()

@@ -4,7 +4,8 @@ Every segment is a micro-batch station learned online; the load is forecast to t
 observed time to grant cores plus one batch) with a calibrated margin; `provision` gives the fewest
 cores that hold the target there. More cores are asked for at once and as many as needed; fewer only
 after `scale_in_after_s` in which no tick needed more, never while a backlog is being caught up, and
-in one step. A scale-in that had to be taken back makes the next one wait twice as long.
+in one step. A scale-in that had to be taken back at the same load makes the next one wait twice as
+long.
 """
 
 import dataclasses
@@ -36,6 +37,11 @@ _ANY = 1 << 20
 _NEAR_FLOOR = 1.05
 """Where the target is out of reach: the fewest cores this close to the lowest latency."""
 _LONGEST_PATIENCE = 8.0
+_SAME_LOAD = 1.15
+"""More cores for more than so many times the load are no fault of the scale-in before."""
+_QUIET_S = 6.0
+"""How long nothing must have happened until the measured latency, which is of the last seconds, is
+that of the present tasks and load."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +59,7 @@ class LatencyOptions:
     """Share of the target that a change plans for; the rest is the band in which nothing moves."""
     coverage: float = 0.9
     """Share of horizons whose load the margin is to cover."""
-    least_saving: float = 0.1
+    least_saving: float = 0.2
     """Share of the cores that a scale-in must save, one core at least."""
     assumed_grant_s: float = 0.0
     """Time to grant cores until it has been observed."""
@@ -113,8 +119,11 @@ class LatencyPolicy:
         self._floor_s = 0.0
         self._changed_s = -math.inf
         self._scaled_in_s = -math.inf
+        self._scaled_in_rate = 0.0
         self._patience = 1.0
         self._cores_before: int | None = None
+        self._restless_s = -math.inf
+        self._quiet_rate = 0.0
         self._beliefs: dict[str, float] = {}
 
     @property
@@ -183,7 +192,13 @@ class LatencyPolicy:
     def _learn_ratios(self, measurement: Measurement, present: list[MicroBatchStation]) -> None:
         """Measured over modelled mean, and percentile over mean, in quiet times only."""
         latency = measurement.latency
-        if latency is None or latency.mean_s <= 0.0 or not self._quiet(measurement):
+        moved = abs(measurement.arrival_rate - self._quiet_rate) > 0.1 * self._quiet_rate
+        if moved or not self._quiet(measurement):
+            self._restless_s = measurement.at_s
+            self._quiet_rate = measurement.arrival_rate
+        if latency is None or latency.mean_s <= 0.0:
+            return
+        if measurement.at_s - self._restless_s < _QUIET_S:
             return
         modelled_s = self._modelled_s(measurement, present)
         if not 0.0 < modelled_s < math.inf:
@@ -408,7 +423,9 @@ class LatencyPolicy:
         fits = f"{self._shown(expected_s)} expected, target {self._target()}"
         if saving < enough:
             return self._said(hold(f"{asked} cores are right: {fits}"), plan)
-        since_s = measurement.at_s - max(self._changed_s, self._wishes[0][0])
+        # A scale-in that follows another needs no new wait: its waiting time has been all along.
+        grown_s = self._changed_s if self._changed_s > self._scaled_in_s else -math.inf
+        since_s = measurement.at_s - max(grown_s, self._wishes[0][0])
         if since_s < wait_s:
             return self._said(
                 hold(f"{needed} cores would do, for {since_s:.0f} s of {wait_s:.0f} s: {fits}"),
@@ -520,9 +537,11 @@ class LatencyPolicy:
         self._changed_s = measurement.at_s
         if now < before:
             self._scaled_in_s = measurement.at_s
+            self._scaled_in_rate = measurement.arrival_rate
             return
         since_s = measurement.at_s - self._scaled_in_s
-        if since_s < 4.0 * self._options.scale_in_after_s:
+        same_load = measurement.arrival_rate <= _SAME_LOAD * self._scaled_in_rate
+        if since_s < 4.0 * self._options.scale_in_after_s and same_load:
             self._patience = min(2.0 * self._patience, _LONGEST_PATIENCE)
         else:
             self._patience = max(self._patience / 2.0, 1.0)

@@ -1,0 +1,163 @@
+"""A changing load for a long time: memory, disk and decisions must not drift (`--minutes 20`).
+
+The demo's pipeline under a load that swings and leaps, its hot keys changing, held by the control
+loop. Driver memory is the JVM's heap after a collection and the Python process's resident set; disk
+is the checkpoint without its state. Both are compared between the second quarter of the run, when
+all is warm, and the last.
+"""
+
+import gc
+import itertools
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pyspark.sql import SparkSession
+
+from tidegate.apps.surge import CORES, TARGET_S, surge_flow, warm_up
+from tidegate.benching import Bench, Options, at_least, at_most
+from tidegate.control.record import Record
+from tidegate.errors import AskedWrongly
+from tidegate.spark.loop import ControlLoop
+from tidegate.spark.session import session
+from tidegate.spark.start import start
+from tidegate.view.summary import summarise
+from tidegate.workload.keys import parse_keys
+from tidegate.workload.profile import Profile, steps
+
+SAMPLE_S = 10.0
+_SWING_S, _LEAP_S = 240.0, 360.0
+
+
+def swinging(seconds: float) -> Profile:
+    """A swing between 200 and 600 rows/s in four minutes, a leap to 800 in the sixth of each six."""
+    changes = []
+    for second in range(int(seconds) + 1):
+        rate = 400.0 + 200.0 * np.sin(2 * np.pi * second / _SWING_S)
+        if second % _LEAP_S >= _LEAP_S * 5 / 6:
+            rate = 800.0
+        changes.append((float(second), float(round(rate))))
+    return steps(changes)
+
+
+def minutes_of(options: Options) -> float:
+    """How long, as asked for."""
+    given = options.extra.get("minutes", "1" if options.quick else "20")
+    try:
+        minutes = float(given)
+    except ValueError:
+        minutes = 0.0
+    if not 0.5 <= minutes <= 10_000.0:
+        raise AskedWrongly(f"--minutes {given} is not possible; give 0.5 to 10000")
+    return minutes
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The driver and its disk at one moment."""
+
+    at_s: float
+    heap_bytes: int
+    resident_bytes: int
+    state_bytes: int
+    other_bytes: int
+    other_files: int
+
+
+def sample(spark: SparkSession, checkpoint: Path) -> Sample:
+    """Collect garbage in both worlds, then look."""
+    gc.collect()
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    jvm.System.gc()
+    runtime = jvm.Runtime.getRuntime()
+    heap = int(runtime.totalMemory() - runtime.freeMemory())
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    state = other = files = 0
+    for file in checkpoint.rglob("*"):
+        try:
+            size = file.stat().st_size if file.is_file() else 0
+        except FileNotFoundError:  # cleaned meanwhile
+            continue
+        if "state" in file.relative_to(checkpoint).parts:
+            state += size
+        else:
+            other += size
+            files += file.is_file()
+    return Sample(time.monotonic(), heap, pages * 4096, state, other, files)
+
+
+def quarter(samples: list[Sample], number: int, what: Callable[[Sample], float]) -> float:
+    """The median over one quarter of the run."""
+    first, last = samples[0].at_s, samples[-1].at_s
+    width = (last - first) / 4 or 1.0
+    inside = [
+        what(one)
+        for one in samples
+        if first + number * width <= one.at_s <= first + (number + 1) * width
+    ]
+    return float(np.median(inside))
+
+
+def reversals_a_minute(records: list[Record]) -> float:
+    """Most reversals (out after in, or in after out) within any minute."""
+    changes: list[tuple[float, int]] = []
+    before: int | None = None
+    for record in records:
+        cores = record.measurement.cores_asked
+        if before is not None and cores != before:
+            changes.append((record.measurement.at_s, 1 if cores > before else -1))
+        before = cores
+    turns = [at_s for (_, one), (at_s, other) in itertools.pairwise(changes) if one != other]
+    return float(max((sum(at <= one < at + 60.0 for one in turns) for at in turns), default=0))
+
+
+def run(options: Options) -> Bench:
+    """One run, watched."""
+    seconds = 60.0 * minutes_of(options)
+    spark = session("local[16]", "bench-soak")
+    profile = swinging(seconds)
+    hot_keys = ",".join(f"{at:g}" for at in np.arange(90.0, seconds, 90.0))
+    keys = parse_keys(f"zipf:2000,0.8@{hot_keys}" if hot_keys else "zipf:2000,0.8")
+    samples: list[Sample] = []
+    with tempfile.TemporaryDirectory(prefix="tidegate-soak-") as scratch:
+        options.say("warming up")
+        warm_up(spark, Path(scratch) / "warm-up", CORES[1])
+        checkpoint = Path(scratch) / "soak"
+        live = start(
+            surge_flow(spark, profile, keys, 1, seconds).graph,
+            checkpoint=str(checkpoint),
+            tasks=CORES[0],
+            target=f"{TARGET_S:g} seconds",
+            cores=CORES,
+        )
+        assert isinstance(live.loop, ControlLoop)
+        until_s = time.monotonic() + seconds
+        try:
+            while time.monotonic() < until_s and not live.awaitTermination(SAMPLE_S):
+                samples.append(sample(spark, checkpoint))
+                left_s = until_s - time.monotonic()
+                options.say(f"{max(left_s, 0):.0f} s left, {live.loop.negotiator.asked} cores")
+        finally:
+            live.stop()
+        records = list(live.loop.records)
+    found = summarise(records, warm_up_s=20.0, static_cores=CORES[1])
+    figures: dict[str, Callable[[Sample], float]] = {
+        "JVM heap after collection": lambda one: one.heap_bytes,
+        "Python resident set": lambda one: one.resident_bytes,
+        "checkpoint without state": lambda one: one.other_bytes,
+        "checkpoint files without state": lambda one: one.other_files,
+    }
+    results: list[dict[str, Any]] = []
+    aims = []
+    for name, what in figures.items():
+        early, late = quarter(samples, 1, what), quarter(samples, 3, what)
+        results.append({"what": name, "second_quarter": early, "last_quarter": late})
+        aims.append(at_most(f"{name}, last over second quarter", late / max(early, 1.0), 1.15))
+    aims.append(at_most("most reversals within a minute", reversals_a_minute(records), 1))
+    aims.append(at_least("seconds within target", found.within_target or 0.0, 0.9))
+    return Bench("soak", results, aims)

@@ -1,0 +1,76 @@
+"""A dry run of the brain before the body starts.
+
+The models are compiled on first use (numba), which takes seconds on a new machine. A controller
+that compiles while rows arrive is blind meanwhile; so one that is thrown away afterwards decides
+over a made-up minute first.
+"""
+
+from collections.abc import Callable
+
+from tidegate.control.controller import Controller
+from tidegate.control.measurement import (
+    BatchMeasurement,
+    Latency,
+    Measurement,
+    OperatorMeasurement,
+    SegmentMeasurement,
+)
+
+_TICKS = 14
+_SHARDS = 16
+
+
+def rehearse(controller: Callable[[], Controller], tick_s: float) -> None:
+    """Let a new controller see a load that grows ten-fold and falls back."""
+    thrown_away = controller()
+    for number in range(_TICKS):
+        thrown_away.tick(_made_up(number, tick_s))
+
+
+def _made_up(number: int, tick_s: float) -> Measurement:
+    rate = 1000.0 if number == _TICKS // 2 else 100.0 + number
+    at_s = 1.0 + number * tick_s
+    tasks = 2 + number % 2
+    rows = int(rate * tick_s)
+    duration_s = 0.3 + 0.01 * rows / tasks
+    batch = BatchMeasurement(
+        batch_id=number,
+        rows=rows,
+        tasks=tasks,
+        imbalance=1.1,
+        duration_s=duration_s,
+        ended_s=at_s,
+    )
+    keyed = OperatorMeasurement(
+        name="rehearsal",
+        arrival_rate=rate,
+        service_rate=100.0,
+        tasks=tasks,
+        rows=rows,
+        busy_s=0.01 * rows,
+        imbalance=1.3,
+        route=tuple(shard % tasks for shard in range(_SHARDS)),
+        shard_rows=tuple(rows // (shard + 1) for shard in range(_SHARDS)),
+    )
+    return Measurement(
+        at_s=at_s,
+        interval_s=tick_s,
+        arrival_rate=rate,
+        processed_rate=rate,
+        backlog_rows=rate,
+        cores_asked=tasks,
+        cores_granted=tasks,
+        saturated=False,
+        latency=Latency(
+            mean_s=1.5 * duration_s,
+            p50_s=1.5 * duration_s,
+            p95_s=2.0 * duration_s,
+            p99_s=2.0 * duration_s,
+        ),
+        operators=(keyed,),
+        segments=(
+            SegmentMeasurement(
+                name="main", arrival_rate=rate, backlog_rows=rate, tasks=tasks, batches=(batch,)
+            ),
+        ),
+    )

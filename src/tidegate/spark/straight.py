@@ -1,0 +1,33 @@
+"""When a keyed operator may do without an anchor: its task is the Spark task's partition.
+
+An anchor costs about a fifth of a small micro-batch (a second input, two sorts and more planning).
+In one process there is no place to choose, so it is needed only to name a task that has no rows.
+The partition's number names it too, as long as nothing between the operator and the end of its
+Spark stage puts partitions together: no union, no user's own sink, no format that may coalesce.
+"""
+
+from tidegate.pipelines.graph import Keyed, Map, Segment, Sink
+from tidegate.spark.anchors import ALONE, Executors
+
+KEEPS_PARTITIONS = frozenset({"noop", "parquet", "orc", "json", "csv", "text"})
+"""Spark's own formats that write one partition with one task."""
+
+
+def straight(segment: Segment, node: Keyed, executors: Executors) -> bool:
+    """Whether this operator may run straight behind its shuffle."""
+    return executors == ALONE and node.bound.due is None and _alone_to_the_end(segment, node.name)
+
+
+def _alone_to_the_end(segment: Segment, name: str) -> bool:
+    readers = [node for node in segment.nodes if name in node.inputs]
+    writes = [write for write in segment.writes if name in write.inputs]
+    if len(readers) + len(writes) > 1 or any(len(write.inputs) > 1 for write in writes):
+        return False
+    if not readers:
+        return True
+    reader = readers[0]
+    if isinstance(reader, Keyed):
+        return True
+    if isinstance(reader, Sink):
+        return reader.write is None and str(reader.format).lower() in KEEPS_PARTITIONS
+    return isinstance(reader, Map) and _alone_to_the_end(segment, reader.name)
