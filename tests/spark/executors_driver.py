@@ -29,7 +29,7 @@ from tidegate.control.record import Record
 from tidegate.spark.meter import Meter
 from tidegate.spark.negotiate import ExecutorNegotiator, executors_up
 
-LOW, HIGH = 20, 300
+LOW, HIGH = 10, 300
 """Rows per second; one executor does less than 100."""
 MOST_WAITING = 1500
 EVERY_S = 0.5
