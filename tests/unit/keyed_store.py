@@ -86,7 +86,7 @@ class Store:
                     changes.append(change)
                 self.reads["own"] += len(state.reads.own)
                 self.reads["durable"] += len(state.reads.durable)
-        after = version.after(changes, self._newest_event_us(rows))
+        after = version.after(changes, self._newest_event_us(rows), self.bound.delay_us)
         self.manifests.commit(batch_id, {"op": after})
         self.manifests.clean(batch_id, {"op": after})
         return {"output": pa.concat_tables(outputs), "late_rows": late_rows}

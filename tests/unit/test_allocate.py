@@ -22,7 +22,7 @@ from tidegate.models.microbatch import BatchCost, MicroBatchStation
 from tidegate.models.mixed_cores import CoreClass, MixedCoreStation
 from tidegate.models.queueing import Queues, QueueStation
 
-CASES = settings(max_examples=300, deadline=None)
+CASES = settings(max_examples=80, deadline=None)
 
 mmk = st.builds(
     QueueStation,

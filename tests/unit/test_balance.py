@@ -26,7 +26,7 @@ def routed_loads(draw: st.DrawFn) -> tuple[list[float], list[int], int]:
     return loads, route, tasks
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(routed_loads(), st.floats(1.0, 2.0))
 def test_balance_never_worsens_and_ends(
     case: tuple[list[float], list[int], int], theta: float
@@ -42,7 +42,7 @@ def test_balance_never_worsens_and_ends(
         assert not answer.moves
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(routed_loads())
 @example(([1.0, 20.0, 20.0, 20.0, 20.0, 20.0], [0] * 6, 6))
 def test_it_stops_only_at_theta_or_where_no_single_move_helps(

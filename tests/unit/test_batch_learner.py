@@ -97,7 +97,7 @@ def test_as_many_batches_as_costs_leave_it_unsure() -> None:
     assert learner.forecast(rows=2000, tasks=4).high_s == float("inf")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.integers(0, 10_000), st.floats(0.0, 0.3), st.integers(6, 30))
 def test_it_is_the_best_fit_without_negative_costs(seed: int, noise_s: float, batches: int) -> None:
     random = np.random.default_rng(seed)

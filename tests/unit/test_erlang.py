@@ -45,7 +45,7 @@ def test_delay_has_nine_digits(cores: int, utilisation: float) -> None:
         pytest.fail("the wait is large enough for a double, yet was lost")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.integers(1, 20_000), st.floats(0.01, 0.9999))
 def test_delay_and_gain_have_nine_digits(cores: int, utilisation: float) -> None:
     load = cores * utilisation
@@ -60,7 +60,7 @@ def test_delay_and_gain_have_nine_digits(cores: int, utilisation: float) -> None
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.floats(1e-3, 1e5), st.integers(1, 1000))
 def test_delay_falls_and_is_convex(load: float, further: int) -> None:
     first = math.floor(load) + further

@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from statsmodels.tsa.arima.model import ARIMA
-from statsmodels.tsa.arima_process import ArmaProcess
-from statsmodels.tsa.statespace.sarimax import SARIMAX
+from scipy.signal import lfilter
 
 from tidegate.errors import AskedWrongly
 from tidegate.forecast import arma, arma_likelihood
@@ -15,13 +13,15 @@ from tidegate.forecast.log_ratio import LogRatioForecaster
 
 
 def simulated(phi, theta, n=100, seed=0):
-    rng = np.random.default_rng(seed)
-    process = ArmaProcess(np.r_[1, -np.array(phi)], np.r_[1, np.array(theta)])
-    return process.generate_sample(n, burnin=200, distrvs=rng.standard_normal)
+    shocks = np.random.default_rng(seed).standard_normal(n + 200)
+    return lfilter(np.r_[1, np.array(theta)], np.r_[1, -np.array(phi)], shocks)[200:]
 
 
 def peer(x, phi, theta):
     """The same model in statsmodels, made exact: its filter would stop updating early."""
+    # Imported where it is used: it takes seconds, and every test process reads every file.
+    from statsmodels.tsa.statespace.sarimax import SARIMAX
+
     model = SARIMAX(x, order=(len(phi), 0, len(theta)))
     model.ssm.tolerance = 0
     return model
@@ -43,6 +43,8 @@ def test_log_likelihood_is_that_of_statsmodels(p, q):
 
 @pytest.mark.parametrize("order", [(1, 0), (0, 2), (1, 1)])
 def test_the_maximum_is_at_least_that_of_statsmodels(order):
+    from statsmodels.tsa.arima.model import ARIMA
+
     x = 50 + simulated([0.9], [0.4], seed=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

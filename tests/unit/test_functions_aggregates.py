@@ -113,7 +113,7 @@ def same(left, right) -> bool:
     return left == right or (left != left and right != right)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(batches)
 def test_any_batches_and_routes_give_what_one_pass_gives(batches):
     bound = EVERYTHING.bind(ROWS, NAMES)

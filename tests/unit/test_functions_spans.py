@@ -137,7 +137,7 @@ def test_windows_are_what_brute_force_gives(batches, every_size, delay, emit):
             assert replay.state() == {span: windowed(rows) for span, rows in state.items()}
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     batches,
     st.sampled_from([3, 10]),

@@ -37,7 +37,7 @@ def test_formula_is_near_what_spark_was_measured_to_do(rho: float, measured_s: f
     assert station.latency(4) == pytest.approx(measured_s, rel=0.2)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.floats(0.01, 1.0),
     st.floats(0.0, 0.05),
@@ -67,7 +67,7 @@ def test_it_is_stable_from_the_first_task_beyond_its_load() -> None:
     assert station.latency(5) == pytest.approx(1.5 * 0.325 / (1 - 0.8))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.integers(1, 50), st.floats(0.05, 20.0), st.sampled_from([0.0, 0.5, 2.0]))
 def test_throughput_is_where_the_latency_meets_its_bound(
     tasks: int, latency_s: float, interval_s: float

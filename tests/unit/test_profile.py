@@ -37,7 +37,7 @@ def profiles(draw: st.DrawFn) -> Profile:
 @given(profiles(), st.integers(0, 20_000), st.integers(1, 5_000))
 @example(steps([(0.0, 5000 - 1e-9), (0.001, 0.0)]), 0, 1)
 @example(steps([(0.0, 0.0), (0.001, 5000 - 1e-9)], 0.002), 0, 2)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_row_has_arrived_exactly_when_the_count_says_so(
     profile: Profile, begin_ms: int, length_ms: int
 ) -> None:
@@ -51,7 +51,7 @@ def test_a_row_has_arrived_exactly_when_the_count_says_so(
 
 
 @given(profiles(), st.integers(0, 20_000), st.integers(1, 3_000))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_a_window_gives_the_same_stamps(profile: Profile, begin_ms: int, length_ms: int) -> None:
     rows = np.arange(profile.count(begin_ms), profile.count(begin_ms + length_ms))
     window = profile.window(begin_ms, begin_ms + length_ms)

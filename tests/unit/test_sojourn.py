@@ -30,7 +30,7 @@ def nearest_rank(values: np.ndarray, percent: int) -> float:
 
 
 @given(st.lists(st.tuples(stamps, st.integers(0, 3_000_000)), min_size=1, max_size=5))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_against_brute_force(batches: list[tuple[np.ndarray, int]]) -> None:
     waits = np.concatenate([NOW_US + after - arrivals for arrivals, after in batches])
     latency = sojourn([BatchStamps(Stamps.of(rows), NOW_US + after) for rows, after in batches])

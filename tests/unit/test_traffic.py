@@ -78,7 +78,7 @@ def test_a_long_chain_is_solved_sparsely() -> None:
     assert visit_ratios(chain) == pytest.approx(np.full(count, 2.0))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.floats(0, 0.9), min_size=9, max_size=9),
     st.lists(st.floats(0, 3), min_size=3, max_size=3),

@@ -82,7 +82,8 @@ class BoundKeyed:
     within: str | None = None
     """A state column (integer or timestamp) that tells several state rows of one key apart."""
     due: str | None = None
-    """A timestamp column of the state: rows at or before the watermark are handed in again."""
+    """A timestamp column of the state: a row that the watermark has reached is handed in again,
+    once, whether its key has new rows or not."""
     event_time: str | None = None
     """The timestamp column of the rows that moves the watermark."""
     delay_us: int = 0

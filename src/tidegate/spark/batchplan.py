@@ -66,6 +66,10 @@ class Plans:
         if plan.batch_id >= _KEPT:
             self.directory.remove(_name(plan.batch_id - _KEPT))
 
+    def tidy(self, until_batch: int) -> None:
+        """At a start: remove plans of old batches that were left half written."""
+        self.directory.sweep(self.directory.names(), until_batch)
+
     def newest(self) -> BatchPlan | None:
         """The last plan there is: a restart goes on with its tasks and routes."""
         names = [name for name in self.directory.names() if name.endswith(".json")]

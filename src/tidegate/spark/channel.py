@@ -9,19 +9,19 @@ import json
 import time
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from tidegate.spark.report import TaskReport
-from tidegate.spark.state.files import Durable
-from tidegate.spark.worker import part_of_task, place
+from tidegate.spark.state.files import Durable, Missing
+from tidegate.spark.worker import part_report
 
 FORMAT = "tidegate-channel"
 _KEPT = 3
+_SWEEP_EVERY = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,23 @@ class Log:
         name = _name(batch_id)
         if files and not self.commits.exists(name):
             self.commits.write_json(name, {"batch": batch_id, "files": sorted(files)})
+        if batch_id % _SWEEP_EVERY == 0:
+            self.sweep(batch_id - _KEPT)
+
+    def sweep(self, until_batch: int) -> None:
+        """Remove what failed tries left behind: files of old batches that were not handed over.
+
+        The consumer may forget a batch meanwhile; its files are then going anyway.
+        """
+        handed: set[str] = set()
+        names = self.commits.names()
+        for name in names:
+            try:
+                handed.update(file for file, _ in self.commits.read_json(name)["files"])
+            except Missing:
+                continue
+        self.data.sweep(handed, until_batch)
+        self.commits.sweep(names, until_batch)
 
     def files(self, start: int, end: int) -> list[str]:
         """The files of the producer batches from `start` up to `end`, in order."""
@@ -97,32 +114,17 @@ class ChannelTask:
         """Write, and report the file's name; nothing is emitted."""
         started_s, clock = time.time(), time.perf_counter()
         kept = [block for block in blocks if block.num_rows]
-        task, part = part_of_task(self.channel)
         rows = sum(block.num_rows for block in kept)
-        name = f"{self.batch_id:010d}-{task:05d}-{part:03d}-{uuid.uuid4().hex[:8]}.arrow"
+        told = part_report(self.batch_id, self.channel, rows, rows, 0.0, started_s)
+        name = f"{self.batch_id:010d}-{told.task:05d}-{told.part:03d}-{uuid.uuid4().hex[:8]}.arrow"
         if kept:
             buffer = pa.BufferOutputStream()
             with pa.ipc.new_file(buffer, kept[0].schema) as writer:
                 for block in kept:
                     writer.write_batch(block)
             self.data.write(name, buffer.getvalue())
-        self.accumulator.add(
-            [
-                TaskReport(
-                    batch_id=self.batch_id,
-                    operator=self.channel,
-                    task=task,
-                    part=part,
-                    rows_in=rows,
-                    rows_out=rows,
-                    busy_s=time.perf_counter() - clock,
-                    function_s=0.0,
-                    executor=place(),
-                    started_s=started_s,
-                    file=(name, rows) if kept else None,
-                )
-            ]
-        )
+        file = (name, rows) if kept else None
+        self.accumulator.add([replace(told, busy_s=time.perf_counter() - clock, file=file)])
         yield from ()
 
 

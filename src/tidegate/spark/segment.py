@@ -29,6 +29,8 @@ from tidegate.spark.state.manifest import Manifests
 from tidegate.spark.state.version import Version
 
 _REMEMBERED = 512
+_RECORDS_PER_BLOCK = 1 << 17
+"""Rows of an Arrow block that Spark hands over; set in the query's own session only."""
 
 
 class Stopping(Exception):
@@ -92,10 +94,14 @@ class SegmentRun:
         for operator in self.segment.keyed:
             self.checkpoint.state.below(operator.name).make()
         for write in self.segment.writes:
-            Log(self.checkpoint.channel(write.channel.name)).make()
+            log = Log(self.checkpoint.channel(write.channel.name))
+            log.make()
+            log.sweep(log.length() - 1)
         committed = self.manifests.committed()
         if committed:
             self.manifests.verify(self._versions(committed[-1]))
+            self.manifests.tidy()
+            self.plans.tidy(committed[-1])
         newest = self.plans.newest()
         if newest is not None:
             self.allocation.adopt(newest)
@@ -117,6 +123,8 @@ class SegmentRun:
         # A micro-batch is small and planned by us: planning it again stage by stage (AQE) cost a
         # fifth of it. A sink that wants AQE may set it again in its own session.
         session.conf.set("spark.sql.adaptive.enabled", "false")
+        session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", _RECORDS_PER_BLOCK)
+        self.anchors.session = session  # what is joined with an anchor runs in the anchor's session
         executors = working_executors(session)
         plan = self.plans.read(batch_id)
         replayed = plan is not None
@@ -230,7 +238,8 @@ class SegmentRun:
         own = [report for report in reports if report.operator == name]
         changes = [report.change for report in own if report.change is not None]
         newest = [r.newest_event_us for r in own if r.newest_event_us is not None]
-        return version.after(changes, max(newest) if newest else None)
+        delay_us = next(node.bound.delay_us for node in self.segment.keyed if node.name == name)
+        return version.after(changes, max(newest) if newest else None, delay_us)
 
 
 def _callable(task: ChannelTask) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

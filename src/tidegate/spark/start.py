@@ -23,6 +23,7 @@ from tidegate.spark.report import Reports
 from tidegate.spark.run import Run
 from tidegate.spark.segment import SegmentRun
 from tidegate.spark.state.files import Durable
+from tidegate.units import parse_duration
 
 CACHE_VARIABLE = "TIDEGATE_CACHE"
 
@@ -48,10 +49,11 @@ def start(
 ) -> Run:
     """Check the pipeline and its checkpoint, start one query per segment, and keep the target.
 
-    With `target` ("2 seconds"; on the mean, or on `percentile` 50, 95 or 99) a control loop runs
-    beside the queries, with at least and at most `cores`. docs/decisions.md explains the rest.
+    `Stream.start` says what each option does; its options are these.
     """
     graph.check()
+    trigger = None if trigger is None else _interval(trigger)
+    _check_counts(tasks, sample_every)
     session = _session(graph)
     if "://" not in checkpoint:
         checkpoint = str(Path(checkpoint).absolute())  # tasks have other working directories
@@ -99,7 +101,6 @@ def _queries(
     place.open(graph)
     mark = _mark(checkpoint)
     session.dataSource.register(ChannelSource)
-    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(1 << 17))
     least = session.sparkContext.defaultParallelism if options is None else options.bounds.least
     given = cache or os.environ.get(CACHE_VARIABLE)
     shared = str(Path(tempfile.gettempdir()) / f"tidegate-{os.getuid()}")
@@ -136,6 +137,26 @@ def _queries(
             run.stop()
             raise
     return run
+
+
+def _interval(text: str) -> str:
+    """An interval between micro-batches in Spark's words: it counts milliseconds."""
+    try:
+        milliseconds = round(parse_duration(text) * 1e3)
+    except AskedWrongly as error:
+        raise AskedWrongly(f"trigger: {error}") from None
+    if milliseconds < 1:
+        raise AskedWrongly(
+            f"trigger: '{text}' is shorter than a millisecond; give a longer one, or leave trigger "
+            "out and one micro-batch follows the other"
+        )
+    return f"{milliseconds} milliseconds"
+
+
+def _check_counts(tasks: int | None, sample_every: int) -> None:
+    for name, value in (("tasks", tasks), ("sample_every", sample_every)):
+        if value is not None and value < 1:
+            raise AskedWrongly(f"{name}={value}: give a whole number from 1")
 
 
 def _stream(session: SparkSession, node: Node, place: Checkpoint) -> DataFrame:

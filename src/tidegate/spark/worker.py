@@ -5,7 +5,7 @@ import pickle
 import socket
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -225,25 +225,11 @@ class MapTask:
             rows_in += block.num_rows
             rows_out += result.num_rows
             yield from result.to_batches()
-        task, part = part_of_task(stage.operator)
-        self.accumulator.add(
-            [
-                TaskReport(
-                    batch_id=self.batch_id,
-                    operator=stage.operator,
-                    task=task,
-                    part=part,
-                    rows_in=rows_in,
-                    rows_out=rows_out,
-                    busy_s=busy_s,
-                    function_s=busy_s,
-                    executor=place(),
-                    started_s=started_s,
-                    stamps=merged(seen) if seen else None,
-                    sampled=1 if stage.arrivals is None else stage.arrivals.every,
-                )
-            ]
-        )
+        part = part_report(self.batch_id, stage.operator, rows_in, rows_out, busy_s, started_s)
+        stamps = merged(seen) if seen else None
+        sampled = 1 if stage.arrivals is None else stage.arrivals.every
+        told = replace(part, function_s=busy_s, stamps=stamps, sampled=sampled)
+        self.accumulator.add([told])
 
 
 def _without_ours(table: pa.Table) -> pa.Table:
@@ -269,6 +255,25 @@ def part_of_task(operator: str) -> tuple[int, int]:
     return context.partitionId(), part
 
 
+def part_report(
+    batch_id: int, operator: str, rows_in: int, rows_out: int, busy_s: float, started_s: float
+) -> TaskReport:
+    """What a stage without state tells of one run inside a Spark task."""
+    task, part = part_of_task(operator)
+    return TaskReport(
+        batch_id=batch_id,
+        operator=operator,
+        task=task,
+        part=part,
+        rows_in=rows_in,
+        rows_out=rows_out,
+        busy_s=busy_s,
+        function_s=0.0,
+        executor=place(),
+        started_s=started_s,
+    )
+
+
 __all__ = [
     "HASH",
     "ORDER",
@@ -277,6 +282,6 @@ __all__ = [
     "KeyedTask",
     "MapStage",
     "MapTask",
-    "part_of_task",
+    "part_report",
     "place",
 ]

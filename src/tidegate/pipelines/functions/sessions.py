@@ -20,7 +20,7 @@ from tidegate.pipelines.functions.spans import (
     check_fold,
     rows_taken,
 )
-from tidegate.pipelines.functions.times import delay_us, duration_us, microseconds_of
+from tidegate.pipelines.functions.times import duration_us, microseconds_of
 from tidegate.pipelines.functions.totals import Count
 from tidegate.pipelines.keyed import BoundKeyed, KeyedBatch, Update
 
@@ -33,7 +33,6 @@ class BoundSessions:
 
     table: SpanTable
     gap_us: int
-    emit: Emit
 
     def update(self, batch: KeyedBatch) -> Update:
         """Join rows with open sessions; sessions that are over leave the state."""
@@ -67,19 +66,8 @@ class BoundSessions:
 
         closed = ~joined & (known.end_us <= over_us)
         moved = joined & (known.start_us != united.start_us[known_place])
-        if self.emit == "update":
-            output = self.table.to_output(batch, spans, folded.columns)
-        else:
-            output = self.table.closed_output(batch, known, np.flatnonzero(closed))
-        gone = known.take(closed | moved)
-        return Update(
-            output=output,
-            upserts=self.table.to_upserts(batch, spans, folded.columns),
-            upsert_key=spans.key,
-            drops=self.table.to_drops(batch, gone),
-            drop_key=gone.key,
-            late_rows=batch.rows.num_rows - len(row),
-        )
+        late_rows = batch.rows.num_rows - len(row)
+        return self.table.update(batch, spans, folded.columns, known, closed, moved, late_rows)
 
     def _spans(self, batch: KeyedBatch, over_us: int) -> tuple[Numbers, Spans]:
         """The rows that are not late, and the span that each of them opens."""
@@ -139,16 +127,8 @@ class Sessions:
         """Check durations and columns; the state is due when its session ends."""
         what = "session"
         gap_us = duration_us(self.gap, what)
-        table = SpanTable.bind(self.fold, rows, key, self.event_time, what)
-        return BoundKeyed(
-            update=BoundSessions(table, gap_us, self.emit).update,
-            state=table.state,
-            output=table.output,
-            within=table.start,
-            due=table.end,
-            event_time=self.event_time,
-            delay_us=delay_us(self.delay, what),
-        )
+        table = SpanTable.bind(self.fold, rows, key, self.event_time, self.emit, what)
+        return table.keyed(BoundSessions(table, gap_us).update, self.delay, what)
 
 
 def sessions(

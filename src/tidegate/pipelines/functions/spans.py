@@ -1,5 +1,6 @@
 """State rows that cover a span of event time: what windows and sessions have in common."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -9,8 +10,8 @@ import pyarrow as pa
 from tidegate.errors import AskedWrongly, nearest
 from tidegate.pipelines.functions.columns import Mask, Numbers, distinct_names, time_column
 from tidegate.pipelines.functions.fold import BoundFold, Columns, Fold, with_key
-from tidegate.pipelines.functions.times import microseconds_of, time_type, times_of
-from tidegate.pipelines.keyed import KeyedBatch
+from tidegate.pipelines.functions.times import delay_us, microseconds_of, time_type, times_of
+from tidegate.pipelines.keyed import BoundKeyed, KeyedBatch, Update
 
 Emit = Literal["update", "close"]
 NEVER_CLOSED_US = np.iinfo(np.int64).min
@@ -45,10 +46,17 @@ class SpanTable:
     time: pa.DataType
     upserts: pa.Schema
     output: pa.Schema
+    emit: Emit
 
     @classmethod
     def bind(
-        cls, fold: Fold, rows: pa.Schema, key: tuple[str, ...], event_time: str, what: str
+        cls,
+        fold: Fold,
+        rows: pa.Schema,
+        key: tuple[str, ...],
+        event_time: str,
+        emit: Emit,
+        what: str,
     ) -> "SpanTable":
         """Check the event time and the fold; `what` is also the prefix of start and end."""
         time = time_type(time_column(rows, event_time, what))
@@ -58,7 +66,19 @@ class SpanTable:
         output = with_key(rows, key, (*span, *bound.result))
         distinct_names(upserts.names, what)
         distinct_names(output.names, what)
-        return cls(bound, key, event_time, span[0].name, span[1].name, time, upserts, output)
+        return cls(bound, key, event_time, span[0].name, span[1].name, time, upserts, output, emit)
+
+    def keyed(self, update: Callable[[KeyedBatch], Update], delay: str, what: str) -> BoundKeyed:
+        """A keyed function over these spans: its state is due when a span ends."""
+        return BoundKeyed(
+            update=update,
+            state=self.state,
+            output=self.output,
+            within=self.start,
+            due=self.end,
+            event_time=self.event_time,
+            delay_us=delay_us(delay, what),
+        )
 
     @property
     def state(self) -> pa.Schema:
@@ -75,6 +95,31 @@ class SpanTable:
         """The fold's columns of these state rows."""
         names = [field.name for field in self.fold.state]
         return batch.state.select(names).take(pa.array(chosen))
+
+    def update(
+        self,
+        batch: KeyedBatch,
+        spans: Spans,
+        columns: Columns,
+        known: Spans,
+        closed: Mask,
+        moved: Mask,
+        late_rows: int,
+    ) -> Update:
+        """Spans that changed into the state; of the known ones, closed and moved ones out of it."""
+        if self.emit == "update":
+            output = self.to_output(batch, spans, columns)
+        else:
+            output = self.closed_output(batch, known, np.flatnonzero(closed))
+        gone = known.take(closed | moved)
+        return Update(
+            output=output,
+            upserts=self.to_upserts(batch, spans, columns),
+            upsert_key=spans.key,
+            drops=self.to_drops(batch, gone),
+            drop_key=gone.key,
+            late_rows=late_rows,
+        )
 
     def to_upserts(self, batch: KeyedBatch, spans: Spans, columns: Columns) -> pa.Table:
         """State rows of these spans."""

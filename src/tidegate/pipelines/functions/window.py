@@ -17,7 +17,7 @@ from tidegate.pipelines.functions.spans import (
     check_fold,
     rows_taken,
 )
-from tidegate.pipelines.functions.times import delay_us, duration_us, microseconds_of
+from tidegate.pipelines.functions.times import duration_us, microseconds_of
 from tidegate.pipelines.keyed import BoundKeyed, KeyedBatch, Update
 
 
@@ -28,7 +28,6 @@ class BoundWindow:
     table: SpanTable
     every_us: int
     size_us: int
-    emit: Emit
 
     def update(self, batch: KeyedBatch) -> Update:
         """Rows into their open windows; windows that are over out of the state."""
@@ -49,20 +48,9 @@ class BoundWindow:
         )
         start_us = pairs.sub[folded.groups] * self.every_us
         spans = Spans(pairs.key[folded.groups], start_us, start_us + self.size_us)
-        closed = np.flatnonzero(known.end_us <= over_us)
-        if self.emit == "update":
-            output = self.table.to_output(batch, spans, folded.columns)
-        else:
-            output = self.table.closed_output(batch, known, closed)
-        gone = known.take(closed)
-        return Update(
-            output=output,
-            upserts=self.table.to_upserts(batch, spans, folded.columns),
-            upsert_key=spans.key,
-            drops=self.table.to_drops(batch, gone),
-            drop_key=gone.key,
-            late_rows=late_rows,
-        )
+        closed = known.end_us <= over_us
+        moved = np.zeros_like(closed)
+        return self.table.update(batch, spans, folded.columns, known, closed, moved, late_rows)
 
     def _windows(self, batch: KeyedBatch, over_us: int) -> tuple[Numbers, Numbers, int]:
         """(row, number of the window) for each open window of each row, and how many had none."""
@@ -153,16 +141,8 @@ class Window:
                 f"window: size '{self.size}' is shorter than every '{self.every}', so rows "
                 "would fall between windows; give a size at least as long"
             )
-        table = SpanTable.bind(self.fold, rows, key, self.event_time, what)
-        return BoundKeyed(
-            update=BoundWindow(table, every_us, size_us, self.emit).update,
-            state=table.state,
-            output=table.output,
-            within=table.start,
-            due=table.end,
-            event_time=self.event_time,
-            delay_us=delay_us(self.delay, what),
-        )
+        table = SpanTable.bind(self.fold, rows, key, self.event_time, self.emit, what)
+        return table.keyed(BoundWindow(table, every_us, size_us).update, self.delay, what)
 
 
 def window(

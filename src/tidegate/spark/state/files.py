@@ -8,7 +8,7 @@ import functools
 import json
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,15 @@ from tidegate.errors import TidegateError
 
 _PUBLISH_AT_ONCE = {"s3", "gcs", "abfs"}
 """Filesystems on which an object appears when its upload ends."""
+
+
+class Missing(TidegateError):
+    """A file that should be there is not."""
+
+
+def missing(path: str) -> Missing:
+    """The error that names it."""
+    return Missing(f"the file {path} is missing; restore it from a copy of the checkpoint")
 
 
 @functools.lru_cache(maxsize=64)
@@ -40,6 +49,8 @@ class Durable:
 
     def below(self, name: str) -> "Durable":
         """A directory in this one."""
+        if "://" not in self.url:
+            return Durable(f"{self.url.rstrip('/')}/{name}")
         head, mark, query = self.url.partition("?")
         return Durable(f"{head.rstrip('/')}/{name}{mark}{query}")
 
@@ -75,6 +86,19 @@ class Durable:
         found = self._fs.get_file_info(selector)
         return sorted(i.base_name for i in found if i.is_file and not i.base_name.startswith("."))
 
+    def sweep(self, live: Collection[str], until_batch: int) -> None:
+        """Remove files of batches up to one that are not live, and what was left half written.
+
+        Every file that is swept bears its batch in the first ten digits of its name.
+        """
+        selector = fs.FileSelector(self.path(""), allow_not_found=True)
+        for info in self._fs.get_file_info(selector):
+            name = info.base_name
+            batch = name.removeprefix(".")[:10]
+            old = info.is_file and batch.isdigit() and int(batch) <= until_batch
+            if old and name not in live:
+                self.remove(name)
+
     def sizes(self) -> dict[str, int]:
         """The size in bytes of each file in this directory."""
         selector = fs.FileSelector(self.path(""), allow_not_found=True)
@@ -92,18 +116,14 @@ class Durable:
             with self._fs.open_input_file(self.path(name)) as stream:
                 return bytes(stream.read())
         except FileNotFoundError:
-            raise TidegateError(
-                f"the file {self.path(name)} is missing; restore it from a copy of the checkpoint"
-            ) from None
+            raise missing(self.path(name)) from None
 
     def open(self, name: str) -> pa.NativeFile:
         """The file for reading any part of it."""
         try:
             return self._fs.open_input_file(self.path(name))
         except FileNotFoundError:
-            raise TidegateError(
-                f"the file {self.path(name)} is missing; restore it from a copy of the checkpoint"
-            ) from None
+            raise missing(self.path(name)) from None
 
     def write(self, name: str, content: bytes | pa.Buffer) -> None:
         """Publish the whole content under the name, at once."""
@@ -174,7 +194,15 @@ class Durable:
             return
         aside = self._aside(name)
         yield aside
-        self._fs.move(aside, target)
+        try:
+            self._fs.move(aside, target)
+        except OSError:
+            # HDFS does not rename onto a file that is there. Only a replayed batch writes a name
+            # again, and then the same content: a crash in between repeats that batch once more.
+            if not self.exists(name):
+                raise
+            self.remove(name)
+            self._fs.move(aside, target)
 
     def _aside(self, name: str) -> str:
         head, _, tail = self.path(name).rpartition("/")

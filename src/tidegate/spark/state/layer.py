@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tidegate.errors import TidegateError
-from tidegate.spark.state.files import Durable
+from tidegate.spark.state.files import Durable, missing
 from tidegate.spark.state.layout import SLOT, Slots, shard_bounds
 
 PIECE_ROWS = 1 << 16
@@ -113,14 +113,16 @@ class NodeCache:
             with self.durable.open(name) as stream:
                 table = pa.ipc.open_file(stream).get_batch(piece)
         except (pa.ArrowInvalid, OSError) as error:
+            if not self.durable.exists(name):  # removed while it was read
+                raise missing(self.durable.path(name)) from None
             raise _unreadable(self.durable.path(name), error) from None
         write_pieces(part, [table])
         return table
 
     def prune(self, live: set[str], before_batch: int) -> None:
-        """Remove files of old batches that no committed version names any more."""
+        """Remove files of old batches that no committed version names any more, whole or half."""
         for path in Path(self.directory).iterdir():
-            name = path.name.split(".arrow")[0] + ".arrow"
+            name = path.name.removeprefix(".").split(".arrow")[0] + ".arrow"
             if name in live or not name[:10].isdigit() or int(name[:10]) >= before_batch:
                 continue
             path.unlink(missing_ok=True)

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from tidegate.spark.state.identity import same_keys
 from tidegate.spark.state.layer import Layer, NodeCache
-from tidegate.spark.state.layout import DEAD, EXPIRES, SLOT, Slots, shard_of_slot
-from tidegate.spark.state.version import Version
+from tidegate.spark.state.layout import DEAD, EXPIRES, NEVER_US, SLOT, Slots, shard_of_slot
+from tidegate.spark.state.version import Piece, Version
 
 Numbers = NDArray[np.int64]
 
@@ -21,6 +21,7 @@ class Reach:
 
     layer: Layer
     file: int
+    piece: Piece
     valid: NDArray[np.bool_]
 
 
@@ -53,7 +54,7 @@ def open_chains(
                 mine & (np.diff(layer.bounds)[piece.first_shard : piece.last_shard + 1] > 0)
             )
             (reads.own if own else reads.durable).update((held + piece.first_shard).tolist())
-            reaches.append(Reach(layer, number, wanted[number]))
+            reaches.append(Reach(layer, number, piece, wanted[number]))
     reads.own -= reads.durable
     return reaches
 
@@ -218,15 +219,36 @@ def alive(table: pa.Table, at_us: int) -> NDArray[np.bool_]:
     return live
 
 
+def due_us(column: pa.Array, dead: NDArray[np.bool_]) -> Numbers:
+    """When each row is due; rows without a time and dropped ones never are."""
+    due: Numbers = _whole(column).fill_null(NEVER_US).to_numpy()
+    return np.where(dead, NEVER_US, due)
+
+
 def due_keys(
-    reaches: list[Reach], due: str, watermark_us: int, key: list[str]
+    reaches: list[Reach],
+    version: Version,
+    last_batch: int,
+    due: str,
+    watermark_us: int,
+    key: list[str],
 ) -> tuple[Slots, pa.Table] | None:
-    """Slots and keys of rows whose time has come; the rows may be hidden by newer ones."""
+    """Slots and keys of rows whose time has come; the rows may be hidden by newer ones.
+
+    What was due at the last batch's watermark was handed in then, but for the rows that the last
+    batch wrote itself. Pieces in which no row can be due are not looked at.
+    """
     found: list[pa.Table] = []
     for reach in reaches:
-        column = reach.layer.table.column(due)
-        ripe = _whole(column).fill_null(np.iinfo(np.int64).max).to_numpy() <= watermark_us
-        ripe &= ~reach.layer.table.column(DEAD).to_numpy(zero_copy_only=False)
+        new = version.files[reach.file].batch_id == last_batch
+        after_us = None if new else version.handed_us
+        if not reach.piece.may_be_due(after_us, watermark_us):
+            continue
+        dead = reach.layer.table.column(DEAD).to_numpy(zero_copy_only=False)
+        at_us = due_us(reach.layer.table.column(due), dead)
+        ripe = at_us <= watermark_us
+        if after_us is not None:
+            ripe &= at_us > after_us
         if not ripe.any():
             continue
         ripe &= reach.valid[shard_of_slot(reach.layer.slots)]

@@ -94,16 +94,28 @@ class Manifests:
                     folder.remove(name)
             self.directory.remove(_name(batch))
         if batch_id % _SWEEP_EVERY == 0:
-            self.sweep(batch_id, live)
+            self.sweep(batch_id - KEPT, live)
 
-    def sweep(self, batch_id: int, live: Mapping[str, set[str]]) -> None:
+    def sweep(self, until_batch: int, live: Mapping[str, set[str]]) -> None:
         """Remove what failed tries left behind: old files that no kept version names."""
         for operator, names in live.items():
-            folder = self.state.below(operator)
-            for name in folder.names():
-                old = name[:10].isdigit() and int(name[:10]) <= batch_id - KEPT
-                if old and name not in names:
-                    folder.remove(name)
+            self.state.below(operator).sweep(names, until_batch)
+
+    def tidy(self) -> None:
+        """At a start: remove what earlier runs left behind.
+
+        Only files of committed batches are looked at. What a batch that is not committed wrote
+        stays until it is old, so that even a second start by mistake takes nothing from a run.
+        """
+        committed = self.committed()
+        if not committed:
+            return
+        live: dict[str, set[str]] = {}
+        for batch in committed:
+            for operator, version in self.read(batch, {}).items():
+                live.setdefault(operator, set()).update(version.names)
+        self.sweep(committed[-1], live)
+        self.directory.sweep({_name(batch) for batch in committed}, committed[-1])
 
 
 def _name(batch_id: int) -> str:

@@ -1,14 +1,15 @@
 """Read a committed version from outside: the state of an operator as one Arrow table."""
 
 import tempfile
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from tidegate.errors import AskedWrongly, nearest
+from tidegate.errors import AskedWrongly, TidegateError, nearest
 from tidegate.spark.batchplan import Plans
 from tidegate.spark.checkpoint import Checkpoint, require_description
-from tidegate.spark.state.files import Durable
+from tidegate.spark.state.files import Durable, Missing
 from tidegate.spark.state.identity import distinct
 from tidegate.spark.state.layer import NodeCache
 from tidegate.spark.state.layout import SLOT, SYSTEM
@@ -17,11 +18,14 @@ from tidegate.spark.state.manifest import Manifests
 from tidegate.spark.state.merge import ranges
 from tidegate.spark.state.version import Version
 
+_TRIES = 20
+
 
 def read_state(checkpoint: str, operator: str, version: int | None = None) -> pa.Table:
     """The state of a keyed operator after a committed batch (the newest when none is named).
 
-    Reads only; the pipeline may run meanwhile. Rows past their time-to-live are left out as of the
+    Reads only; the pipeline may run meanwhile: when it has removed the newest version before that
+    was read to its end, a newer one is read. Rows past their time-to-live are left out as of the
     plan of that batch.
     """
     place = Checkpoint(Durable(checkpoint))
@@ -34,22 +38,44 @@ def read_state(checkpoint: str, operator: str, version: int | None = None) -> pa
         )
     segment = next(s for s, names in description["segments"].items() if operator in names)
     manifests = Manifests(place.segment(segment).below("manifests"), place.state)
-    committed = manifests.committed()
-    if not committed:
-        raise AskedWrongly(
-            f"the checkpoint {checkpoint} has no committed batch yet; run the pipeline first"
-        )
-    batch_id = committed[-1] if version is None else version
-    if batch_id not in committed:
-        kept = ", ".join(map(str, committed))
-        raise AskedWrongly(f"version {batch_id} is not there; kept versions: {kept}")
-    said = known[operator]
+    plans = Plans(place.segment(segment).below("plans"))
+    folder = place.state.below(operator)
+    for _ in range(_TRIES):
+        committed = manifests.committed()
+        if not committed:
+            raise AskedWrongly(
+                f"the checkpoint {checkpoint} has no committed batch yet; run the pipeline first"
+            )
+        batch_id = committed[-1] if version is None else version
+        if batch_id not in committed:
+            kept = ", ".join(map(str, committed))
+            raise AskedWrongly(f"version {batch_id} is not there; kept versions: {kept}")
+        try:
+            return _read_batch(manifests, plans, folder, operator, known[operator], batch_id)
+        except Missing:
+            if batch_id in manifests.committed():
+                raise  # nobody removed the version: a file of it is lost
+    raise TidegateError(
+        f"the pipeline commits faster than the state of '{operator}' can be read; read it while "
+        "the pipeline is stopped"
+    )
+
+
+def _read_batch(
+    manifests: Manifests,
+    plans: Plans,
+    folder: Durable,
+    operator: str,
+    said: dict[str, Any],
+    batch_id: int,
+) -> pa.Table:
+    """The state after one batch, by what the checkpoint says of the operator."""
     schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(said["schema"])))
     found = manifests.read(batch_id, {}).get(operator, Version.empty(said["shards"]))
-    plan = Plans(place.segment(segment).below("plans")).read(batch_id)
+    plan = plans.read(batch_id)
     at_us = 0 if plan is None else plan.at_us
     key = [name for name, _ in said["key"]]
-    return read_version(place.state.below(operator), found, key, said["within"], at_us, schema)
+    return read_version(folder, found, key, said["within"], at_us, schema)
 
 
 def read_version(

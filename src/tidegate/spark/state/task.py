@@ -25,7 +25,15 @@ from tidegate.spark.state.layout import (
     shard_bounds,
     shard_of_slot,
 )
-from tidegate.spark.state.lookup import Reach, Reads, due_keys, find, integers, open_chains
+from tidegate.spark.state.lookup import (
+    Reach,
+    Reads,
+    due_keys,
+    due_us,
+    find,
+    integers,
+    open_chains,
+)
 from tidegate.spark.state.merge import files_to_keep, merged, rows_per_file
 from tidegate.spark.state.version import Piece, StateFile, TaskChange, Version
 
@@ -69,9 +77,11 @@ class TaskState:
         names = keeper.key.names
         self._reaches = open_chains(keeper.cache, self.version, self.shards, self.reads)
         keys = rows.select(names).cast(keeper.key)
-        watermark_us = self._watermark_us()
+        watermark_us = self.version.watermark_us(bound.delay_us)
         if bound.due is not None and watermark_us is not None:
-            due = due_keys(self._reaches, bound.due, watermark_us, names)
+            due = due_keys(
+                self._reaches, self.version, self.batch_id - 1, bound.due, watermark_us, names
+            )
             if due is not None:
                 slots = np.concatenate([slots, due[0]])
                 keys = pa.concat_tables([keys, due[1]])
@@ -91,10 +101,6 @@ class TaskState:
             watermark_us=watermark_us,
         )
         return self._batch
-
-    def _watermark_us(self) -> int | None:
-        newest = self.version.newest_event_us
-        return None if newest is None else newest - self.keeper.bound.delay_us
 
     def change(self, update: Update) -> TaskChange | None:
         """Write one file with what changed; None when nothing did."""
@@ -153,9 +159,21 @@ class TaskState:
         path = cache.path(name)
         write_pieces(path, batches)
         cache.durable.adopt(path, name)
-        pieces = tuple(Piece(first, last, end - start) for first, last, start, end in ranges)
+        pieces = tuple(
+            self._piece(first, last, batch)
+            for (first, last, _, _), batch in zip(ranges, batches, strict=False)
+        )
         content = pa.memory_map(str(path)).read_buffer()
         return StateFile(name, content.size, pieces, zlib.crc32(content)), bounds
+
+    def _piece(self, first_shard: int, last_shard: int, batch: pa.RecordBatch) -> Piece:
+        due = self.keeper.bound.due
+        if due is None:
+            return Piece(first_shard, last_shard, batch.num_rows)
+        at_us = due_us(batch.column(due), batch.column(DEAD).to_numpy(zero_copy_only=False))
+        live = at_us[at_us < NEVER_US]
+        span = (NEVER_US, NEVER_US) if not len(live) else (live.min(), live.max())
+        return Piece(first_shard, last_shard, batch.num_rows, int(span[0]), int(span[1]))
 
     def _delta(self, update: Update) -> pa.Table:
         """Upserts and drops as rows of a state file."""

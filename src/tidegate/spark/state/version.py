@@ -16,6 +16,22 @@ class Piece:
     first_shard: int
     last_shard: int
     rows: int
+    due_from_us: int | None = None
+    """The earliest and the latest due time of its rows; None when nobody noted them."""
+    due_to_us: int | None = None
+
+    def may_be_due(self, after_us: int | None, until_us: int) -> bool:
+        """Whether a row in it may be due after the one moment and until the other."""
+        if self.due_from_us is None or self.due_to_us is None:
+            return True
+        return self.due_from_us <= until_us and (after_us is None or self.due_to_us > after_us)
+
+    def to_json(self) -> list[int]:
+        """As it stands in the manifest: without due times where there are none."""
+        plain = [self.first_shard, self.last_shard, self.rows]
+        if self.due_from_us is None or self.due_to_us is None:
+            return plain
+        return [*plain, self.due_from_us, self.due_to_us]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +43,11 @@ class StateFile:
     pieces: tuple[Piece, ...]
     checksum: int = 0
     """CRC-32 of the whole file."""
+
+    @property
+    def batch_id(self) -> int:
+        """The micro-batch that wrote it."""
+        return int(self.name[:10])
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +71,8 @@ class Version:
     """For each shard, the numbers of its files in `files`, oldest first."""
     newest_event_us: int | None = None
     """The newest event time seen so far: the next batch's watermark comes from it."""
+    handed_us: int | None = None
+    """The watermark of the batch that made this version: what was due by then was handed in."""
 
     @classmethod
     def empty(cls, shards: int) -> "Version":
@@ -61,7 +84,13 @@ class Version:
         """The names of all files that this version needs."""
         return {file.name for file in self.files}
 
-    def after(self, changes: Iterable[TaskChange], newest_event_us: int | None) -> "Version":
+    def watermark_us(self, delay_us: int) -> int | None:
+        """The watermark of the next batch; None until there was an event."""
+        return None if self.newest_event_us is None else self.newest_event_us - delay_us
+
+    def after(
+        self, changes: Iterable[TaskChange], newest_event_us: int | None, delay_us: int
+    ) -> "Version":
         """The version that these changes make of this one; files out of use are left out."""
         files = list(self.files)
         chains = [list(chain) for chain in self.chains]
@@ -78,6 +107,7 @@ class Version:
             tuple(files[number] for number in used),
             tuple(tuple(renumber[number] for number in chain) for chain in chains),
             max(seen) if seen else None,
+            self.watermark_us(delay_us),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -85,11 +115,12 @@ class Version:
         return {
             "shards": self.shards,
             "newest_event_us": self.newest_event_us,
+            "handed_us": self.handed_us,
             "files": [
                 [
                     f.name,
                     f.size_bytes,
-                    [[p.first_shard, p.last_shard, p.rows] for p in f.pieces],
+                    [piece.to_json() for piece in f.pieces],
                     f.checksum,
                 ]
                 for f in self.files
@@ -108,4 +139,5 @@ class Version:
             ),
             tuple(tuple(chain) for chain in document["chains"]),
             document["newest_event_us"],
+            document.get("handed_us"),
         )

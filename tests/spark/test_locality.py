@@ -1,0 +1,29 @@
+"""State stays where it is: on executors with caches of their own, only what moves is fetched."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from locality_driver import CALM, SHARDS
+
+pytestmark = pytest.mark.spark
+DRIVER = Path(__file__).with_name("locality_driver.py")
+
+
+def test_shards_are_read_where_they_are_and_only_moved_ones_are_fetched(tmp_path):
+    done = subprocess.run(
+        [sys.executable, str(DRIVER), str(tmp_path)], capture_output=True, text=True, timeout=900
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    told = json.loads(done.stdout.splitlines()[-1])
+    for phase in ("calm", "calm again"):
+        reads = told[phase]["own"] + told[phase]["durable"]
+        assert reads == CALM * SHARDS
+        assert told[phase]["own"] >= 0.95 * reads
+        assert told[phase]["places"] == 2
+    assert 0 < told["moved"] < SHARDS
+    assert told["rescaled"]["own"] + told["rescaled"]["durable"] == SHARDS
+    assert told["rescaled"]["durable"] <= told["moved"]
+    assert told["counted"] == told["rows"]
