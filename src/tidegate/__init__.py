@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tidegate.pipelines.keyed import KeyedBatch, Update
     from tidegate.pipelines.shedding import ShedClass
     from tidegate.pipelines.stream import Stream, pipeline
+    from tidegate.spark.attach import Attachment, attach
     from tidegate.spark.run import Run
     from tidegate.spark.session import session
     from tidegate.spark.shedding import shedding
@@ -40,6 +41,8 @@ _HOMES = {
     "ShedClass": "pipelines.shedding",
     "Stream": "pipelines.stream",
     "pipeline": "pipelines.stream",
+    "Attachment": "spark.attach",
+    "attach": "spark.attach",
     "Run": "spark.run",
     "session": "spark.session",
     "shedding": "spark.shedding",
@@ -64,6 +67,7 @@ _HOMES = {
 
 __all__ = [
     "AskedWrongly",
+    "Attachment",
     "KeyedBatch",
     "Run",
     "ShedClass",
@@ -72,6 +76,7 @@ __all__ = [
     "Update",
     "aggregate",
     "arrivals",
+    "attach",
     "count",
     "latest",
     "max",

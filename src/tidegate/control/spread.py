@@ -29,20 +29,22 @@ def most_of(measurement: Measurement, segment: str, most: int) -> int:
 
 
 def shared(measurement: Measurement, cores: int) -> dict[str, int]:
-    """Cores for each segment by how busy its operators are: for policies that only count cores.
-
-    Largest remainders; every segment gets one at least.
-    """
+    """Cores for each segment by how busy its operators are: for policies that only count cores."""
     busy = {segment.name: 1e-9 for segment in measurement.segments}
     for operator in measurement.operators:
         if operator.segment in busy:
             busy[operator.segment] += operator.busy_s
-    names = list(busy)
+    return split(busy, cores)
+
+
+def split(weights: Mapping[str, float], cores: int) -> dict[str, int]:
+    """Cores in proportion to the weights: largest remainders, and one for each at least."""
+    names = list(weights)
     if not names:
         return {}
     spare = max(cores - len(names), 0)
-    total = sum(busy.values())
-    exact = {name: spare * busy[name] / total for name in names}
+    total = sum(weights.values())
+    exact = {name: spare * weights[name] / total for name in names}
     given = {name: 1 + int(exact[name]) for name in names}
     left = spare - sum(int(exact[name]) for name in names)
     for name in sorted(names, key=lambda name: (int(exact[name]) - exact[name], name))[:left]:

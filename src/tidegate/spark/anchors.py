@@ -26,15 +26,19 @@ ALONE: Executors = frozenset()
 
 
 def working_executors(session: SparkSession) -> Executors:
-    """Spark's names ("executor_HOST_ID") of the executors; none when all is one process."""
+    """Spark's names ("executor_HOST_ID") of the executors; none when all is one process.
+
+    Without those that were told to go: they get no task any more, and what they cached goes, too.
+    """
     context = session.sparkContext._jsc.sc()
     if context.isLocal():
         return ALONE
     active = context.statusStore().executorList(True)
+    backend = context.schedulerBackend()
     found = set()
     for number in range(active.size()):
         executor = active.apply(number)
-        if executor.id() != "driver":
+        if executor.id() != "driver" and backend.isExecutorActive(executor.id()):
             found.add(f"executor_{executor.hostPort().rsplit(':', 1)[0]}_{executor.id()}")
     return frozenset(found)
 

@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
 from tidegate.errors import AskedWrongly
+from tidegate.spark.master import parse_master
 
 GRANT_PATIENCE_S = 60.0
 """Without a time learned yet, a request is overdue after this."""
@@ -34,6 +35,10 @@ class Negotiator(Protocol):
         """Have so many cores in all, from as soon as they can be had."""
         ...
 
+    def let_go(self) -> None:
+        """Give back what is too many, as far as it can go now; call it every tick."""
+        ...
+
     def overdue(self) -> str | None:
         """What was asked for and did not come in time, in words."""
         ...
@@ -55,6 +60,9 @@ class LocalBudget:
         """There at once."""
         self.asked = cores
 
+    def let_go(self) -> None:
+        """A budget is gone when it is asked no more."""
+
     def overdue(self) -> str | None:
         """Never."""
         return None
@@ -63,8 +71,10 @@ class LocalBudget:
 class ExecutorNegotiator:
     """Executors of any cluster manager, through Spark's own calls.
 
-    Executors are released between two micro-batches: the target is lowered first, so that none
-    comes back, and those that go are idle because no batch runs while `boundary` is held.
+    Those that are too many go at a batch boundary: none has a task or a shuffle file that a batch
+    still needs. The target is lowered first, so that none comes back. Spark itself refuses to
+    remove one that is busy all the same, with somebody else's job, under the lock by which it hands
+    out tasks: it goes at a later boundary.
     """
 
     def __init__(
@@ -73,7 +83,7 @@ class ExecutorNegotiator:
         cores_per_executor: int,
         cores: int,
         *,
-        boundary: Callable[[], AbstractContextManager[object]] = nullcontext,
+        boundary: Callable[[], AbstractContextManager[bool]],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         refuse_dynamic_allocation(session)
@@ -83,10 +93,12 @@ class ExecutorNegotiator:
         self._boundary = boundary
         self._clock = clock
         self._wanted = self._executors_for(cores)
-        self._asked_s: float | None = None
+        self._waiting: list[tuple[int, float]] = []
+        """Executors asked for in all, and when; the oldest first, those that have come left out."""
         self.grant_s: float | None = None
         self.released: list[str] = []
-        if self._wanted != len(self._ids()):
+        """Executors that were let go, in order."""
+        if self._wanted != len(self._staying()):
             self.ask(cores)
 
     @property
@@ -95,60 +107,66 @@ class ExecutorNegotiator:
         return self._wanted * self._per_executor
 
     def granted(self) -> int:
-        """Cores of the executors that are up."""
-        count = len(self._ids())
-        if self._asked_s is not None and count >= self._wanted:
-            self.grant_s = self._learned(self._clock() - self._asked_s)
-            self._asked_s = None
+        """Cores of the executors that are up and stay."""
+        count = len(self._staying())
+        while self._waiting and self._waiting[0][0] <= count:
+            _, asked_s = self._waiting.pop(0)
+            self.grant_s = self._learned(self._clock() - asked_s)
         return count * self._per_executor
 
     def ask(self, cores: int) -> None:
-        """Request executors, or release idle ones between two micro-batches."""
-        wanted = self._executors_for(cores)
-        there = self._ids()
-        self._wanted = wanted
-        if wanted >= len(there):
-            self._request(wanted)
-            if wanted > len(there):
-                self._asked_s = self._clock()
+        """Request executors; with fewer than there are, `let_go` will have some to release."""
+        self._wanted = self._executors_for(cores)
+        self._request(self._wanted)
+        self._waiting = [one for one in self._waiting if one[0] <= self._wanted]
+        if self._wanted > max(len(self._staying()), *(count for count, _ in self._waiting), 0):
+            self._waiting.append((self._wanted, self._clock()))
+
+    def let_go(self) -> None:
+        """Release those that are too many, the newest first, if a batch boundary comes in time."""
+        if len(self._staying()) <= self._wanted:
             return
-        self._asked_s = None
-        with self._boundary():
-            self._request(wanted)
-            going = self._to_release(there, len(there) - wanted)
-            ids = self._jvm.java.util.ArrayList()
-            for executor in going:
-                ids.add(executor)
-            self._context.killExecutors(self._jvm.PythonUtils.toSeq(ids))
-            self.released += going
-            self._request(wanted)  # killExecutors lowers the target once more
+        with self._boundary() as reached:
+            there = self._staying()
+            going = _newest_first(there)[: max(0, len(there) - self._wanted)]
+            if not reached or not going:
+                return
+            # The target is lowered already; a failure is not counted, and a busy one not forced.
+            gone = self._context.schedulerBackend().killExecutors(
+                self._sequence(going), False, False, False
+            )
+            self.released += _strings(gone)
 
     def overdue(self) -> str | None:
         """A request that was not granted in three times the usual time."""
-        if self._asked_s is None:
+        if not self._waiting:
             return None
-        waited_s = self._clock() - self._asked_s
+        executors, asked_s = self._waiting[0]
+        waited_s = self._clock() - asked_s
         usual_s = self.grant_s or GRANT_PATIENCE_S / 3
         if waited_s <= 3 * usual_s:
             return None
-        missing = self._wanted - len(self._ids())
+        missing = executors - len(self._staying())
         return (
-            f"{missing} of {self._wanted} executors asked for {waited_s:.0f} s ago have not come "
+            f"{missing} of {executors} executors asked for {waited_s:.0f} s ago have not come "
             f"(usual: {usual_s:.0f} s); the cluster may be full"
         )
-
-    def _to_release(self, there: list[str], count: int) -> list[str]:
-        """The newest executors go first: the oldest have the warmest caches."""
-        return sorted(there, key=lambda name: (len(name), name), reverse=True)[:count]
 
     def _request(self, executors: int) -> None:
         self._context.requestTotalExecutors(
             executors, 0, self._jvm.PythonUtils.toScalaMap(self._jvm.java.util.HashMap())
         )
 
-    def _ids(self) -> list[str]:
-        found = self._context.getExecutorIds()
-        return [found.apply(number) for number in range(found.size())]
+    def _staying(self) -> list[str]:
+        """Executors that are up; one that was told to go is listed until its process has ended."""
+        backend = self._context.schedulerBackend()
+        return [one for one in _strings(backend.getExecutorIds()) if backend.isExecutorActive(one)]
+
+    def _sequence(self, executors: list[str]) -> Any:
+        ids = self._jvm.java.util.ArrayList()
+        for executor in executors:
+            ids.add(executor)
+        return self._jvm.PythonUtils.toSeq(ids)
 
     def _executors_for(self, cores: int) -> int:
         return max(1, -(-cores // self._per_executor))
@@ -165,3 +183,40 @@ def refuse_dynamic_allocation(session: SparkSession) -> None:
             "spark.dynamicAllocation.enabled is true, and it would undo what Tidegate decides; set "
             "it to false, or give no executors to scale"
         )
+
+
+def cores_per_executor(session: SparkSession) -> int:
+    """Cores of one executor: as configured, else as those that are up have them."""
+    url = parse_master(str(session.sparkContext.master)).url
+    if url.startswith("local-cluster"):
+        return int(url.split("[")[1].split(",")[1])
+    configured = session.sparkContext.getConf().get("spark.executor.cores")
+    if configured:
+        return int(configured)
+    listed: Any = session.sparkContext._jsc.sc().statusStore().executorList(True)
+    entries = (listed.apply(number) for number in range(listed.size()))
+    return max((int(one.totalCores()) for one in entries if one.id() != "driver"), default=1) or 1
+
+
+def cores_there(session: SparkSession) -> int | None:
+    """All the cores that can be had, where the master or the configuration says so."""
+    master = parse_master(str(session.sparkContext.master))
+    if master.in_one_process:
+        return int(session.sparkContext.defaultParallelism)
+    most = session.sparkContext.getConf().get("spark.cores.max")
+    known = [cores for cores in (master.cores, most and int(most)) if cores]
+    return min(known, default=None)
+
+
+def executors_up(session: SparkSession) -> int:
+    """How many executors are registered now."""
+    return int(session.sparkContext._jsc.sc().getExecutorIds().size())
+
+
+def _newest_first(executors: list[str]) -> list[str]:
+    """The newest go first: the oldest have the warmest caches."""
+    return sorted(executors, key=lambda name: (len(name), name), reverse=True)
+
+
+def _strings(sequence: Any) -> list[str]:
+    return [str(sequence.apply(number)) for number in range(sequence.size())]

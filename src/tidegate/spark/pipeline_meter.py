@@ -62,6 +62,8 @@ class PipelineMeter:
         self._ended_s = self._last_s
         self._newest_us = 0
         """The newest arrival among finished rows."""
+        self._awaited: int | None = None
+        """Cores that are up while more are on their way."""
         self._oldest_us = 0
         """The first arrival of all: no rate is counted over the time before it."""
         self._arrivals: deque[Stamps] = deque(maxlen=_REMEMBERED)
@@ -73,6 +75,8 @@ class PipelineMeter:
         clock = time.perf_counter()
         interval_s = max(now_s - self._last_s, 1e-3)
         self._last_s = now_s
+        granted = self._negotiator.granted()
+        self._awaited = granted if granted < self._negotiator.asked else None
         finished = {name: self._finished(view) for name, view in self._views.items()}
         for batches in finished.values():
             for result, progress in batches:
@@ -109,7 +113,7 @@ class PipelineMeter:
             processed_rate=rows / sum(spent) if spent else 0.0,
             backlog_rows=backlog,
             cores_asked=self._negotiator.asked,
-            cores_granted=self._negotiator.granted(),
+            cores_granted=granted,
             saturated=self._saturated(segments),
             cores_busy=busy_s / sum(spent) if spent else None,
             latency=self._window.latency(round(now_s * 1e6)),
@@ -227,6 +231,8 @@ class PipelineMeter:
             outlier = "first"
         elif any(count > view.last_tasks.get(name, 0) for name, count in tasks.items()):
             outlier = "new tasks"
+        elif self._awaited is not None and max(tasks.values(), default=1) > self._awaited:
+            outlier = "tasks that wait for cores"
         view.last_tasks = tasks
         shed_rows = sum(count.shed for count in result.sources)
         return BatchMeasurement(

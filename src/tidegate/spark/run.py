@@ -13,6 +13,7 @@ from tidegate.control.counts import SourceCount
 from tidegate.errors import AskedWrongly, TidegateError, nearest
 from tidegate.pipelines.graph import Graph
 from tidegate.spark.batchplan import OperatorPlan
+from tidegate.spark.boundary import PATIENCE_S
 from tidegate.spark.failure import plain_message
 from tidegate.spark.segment import BatchResult, SegmentRun, Stopping
 
@@ -57,12 +58,20 @@ class Run:
         return dict(self._segments)
 
     @contextmanager
-    def boundary(self) -> Iterator[None]:
-        """Between two micro-batches: while it is held, no batch of any segment runs."""
+    def boundary(self, patience_s: float = PATIENCE_S) -> Iterator[bool]:
+        """Between two micro-batches: while it is held, no batch of any segment runs.
+
+        False when a batch did not end in time. The segment with the longest batches is waited for
+        first, so that it holds up no other.
+        """
+        until_s = time.monotonic() + patience_s
         with ExitStack() as held:
-            for segment in self._segments.values():
-                held.enter_context(segment.busy)
-            yield
+            for segment in sorted(self._segments.values(), key=_batch_s, reverse=True):
+                if not segment.busy.acquire(timeout=max(0.0, until_s - time.monotonic())):
+                    yield False
+                    return
+                held.callback(segment.busy.release)
+            yield True
 
     @property
     def isActive(self) -> bool:  # noqa: N802 (as Spark's queries spell it)
@@ -223,3 +232,8 @@ class Run:
         raise AskedWrongly(
             f"there is no operator '{operator}' with tasks of its own{nearest(operator, known)}"
         )
+
+
+def _batch_s(segment: SegmentRun) -> float:
+    """How long its last batch took; nobody knows before the first one has ended."""
+    return segment.results[-1].duration_s if segment.results else float("inf")

@@ -1,0 +1,290 @@
+"""The meter of queries that are not ours: Spark's own progress, folded into one `Measurement`.
+
+Nothing runs in their tasks and nothing listens: every tick reads the batches that ended since the
+last one. Rows carry no stamps, so sojourns are those of evenly spread arrivals (`uniform_sojourn`),
+and what has arrived since the last finished batch began is its rate times the time since.
+"""
+
+import re
+import statistics
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tidegate.control.measurement import BatchMeasurement, Measurement, SegmentMeasurement
+from tidegate.control.spread import split
+from tidegate.control.uniform_sojourn import SpreadBatch, uniform_sojourn
+from tidegate.spark.meter import Meter
+from tidegate.spark.negotiate import Negotiator
+from tidegate.spark.pipeline_meter import STALE_S
+from tidegate.spark.progress import BatchProgress
+
+RATE_WINDOW_S = 0.5
+"""A rate is counted over at least so long, and over one batch at least: a leap shows at once."""
+IDLE_WINDOW_S = 2.0
+"""The same for a query that had nothing to do just now."""
+LATENCY_WINDOW_S = 5.0
+WORK_WINDOW_S = 10.0
+"""Throughput and busy time are means over so long."""
+SHARES_EVERY_S = 10.0
+"""How often the cores are shared out anew among several queries."""
+_REMEMBERED = 128
+_INTERVAL = re.compile(r"ProcessingTimeTrigger\((\d+)\)")
+
+
+@dataclass(slots=True)
+class _QueryView:
+    """What is known of one query."""
+
+    name: str
+    query: StreamingQuery
+    meter: Meter
+    trigger_s: float
+    since_s: float
+    batches: deque[BatchProgress] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
+    cores: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
+    """Cores it could use, as of each tick."""
+    idle: bool = False
+    """Whether its last trigger found no row: nothing waits, and that is known, not missing."""
+    idle_s: float = 0.0
+    """When it was last seen idle: rows that wait now came later."""
+
+    @property
+    def ended_s(self) -> float:
+        return max(self.since_s, self.batches[-1].end_us / 1e6 if self.batches else 0.0)
+
+    def notice(self, now_s: float) -> None:
+        """Whether it is idle; a trigger that still asks its sources does not know, so it stays."""
+        status = self.query._jsq.status()
+        if status.isDataAvailable():
+            self.idle = False
+        elif not status.isTriggerActive():
+            self.idle = True
+        if self.idle:
+            self.idle_s = now_s
+
+
+class AttachedMeter:
+    """Looks at the queries once a tick; queries may come and go."""
+
+    def __init__(
+        self,
+        queries: Callable[[], Sequence[StreamingQuery]],
+        negotiator: Negotiator,
+        busy_s: Callable[[], float],
+    ) -> None:
+        self._queries = queries
+        self._negotiator = negotiator
+        self._busy_s = busy_s
+        self._views: dict[str, _QueryView] = {}
+        self._last_s = self._since_s = time.time()
+        self._shares: dict[str, int] = {}
+        self._shared_s = 0.0
+        self._granted = 0
+        self._busy: deque[tuple[float, float]] = deque([(self._since_s, busy_s())])
+        self.spent_s = 0.0
+        """Time that measuring took on the driver, in all."""
+
+    def measure(self, now_s: float) -> Measurement:
+        """The tick that ends now."""
+        granted = self._negotiator.granted()
+        clock = time.perf_counter()
+        interval_s = max(now_s - self._last_s, 1e-3)
+        self._last_s = now_s
+        self._look(now_s)
+        self._share(granted, now_s)
+        segments = tuple(self._segment(view, now_s) for view in self._views.values())
+        rate, busy = self._throughput(now_s)
+        measurement = Measurement(
+            at_s=now_s,
+            interval_s=interval_s,
+            arrival_rate=sum(segment.arrival_rate for segment in segments),
+            processed_rate=rate,
+            backlog_rows=sum(segment.backlog_rows for segment in segments),
+            cores_asked=self._negotiator.asked,
+            cores_granted=granted,
+            saturated=any(self._saturated(segment) for segment in segments),
+            cores_busy=busy,
+            latency=uniform_sojourn(self._recent(now_s)),
+            segments=segments,
+            stale=self._stale(now_s),
+            grant_s=self._negotiator.grant_s,
+        )
+        self.spent_s += time.perf_counter() - clock
+        return measurement
+
+    def _look(self, now_s: float) -> None:
+        """Know the queries that run; what a new one did before is known, but not of this tick."""
+        running = {str(query.runId): query for query in self._queries()}
+        for run_id in [run_id for run_id in self._views if run_id not in running]:
+            del self._views[run_id]
+            self._shares = {}
+        for run_id, query in running.items():
+            if run_id not in self._views:
+                name = str(query.name or query.id)
+                view = _QueryView(name, query, Meter(query), trigger_interval_s(query), now_s)
+                view.batches.extend(batch.progress for batch in view.meter.read())
+                self._views[run_id] = view
+                self._shares = {}
+            self._views[run_id].notice(now_s)
+
+    def _share(self, granted: int, now_s: float) -> None:
+        """Cores that each query can count on: all, or a part by the time that its stages take."""
+        due = now_s - self._shared_s >= SHARES_EVERY_S
+        if not self._shares or granted != self._granted or due:
+            weights = {}
+            for run_id, view in self._views.items():
+                recent = [b for b in view.batches if b.end_us / 1e6 > now_s - WORK_WINDOW_S]
+                weights[run_id] = sum(batch.work_s for batch in recent) + 1e-9
+            self._shares = split(weights, granted)
+            self._shared_s, self._granted = now_s, granted
+        for run_id, view in self._views.items():
+            view.cores.append((now_s, self._shares[run_id]))
+
+    def _segment(self, view: _QueryView, now_s: float) -> SegmentMeasurement:
+        fresh = [batch.progress for batch in view.meter.read()]
+        view.batches.extend(fresh)
+        rate = arrival_rate(view.batches, now_s if view.idle else None)
+        waiting_s = 0.0
+        if view.batches and not view.idle:
+            waiting_s = max(0.0, now_s - max(view.batches[-1].start_us / 1e6, view.idle_s))
+        return SegmentMeasurement(
+            name=view.name,
+            arrival_rate=rate,
+            backlog_rows=rate * waiting_s,
+            tasks=view.cores[-1][1],
+            batches=tuple(self._batch(view, progress) for progress in fresh),
+            trigger_s=view.trigger_s,
+        )
+
+    def _batch(self, view: _QueryView, progress: BatchProgress) -> BatchMeasurement:
+        cores = cores_during(view.cores, progress.start_us / 1e6, progress.end_us / 1e6)
+        return BatchMeasurement(
+            batch_id=progress.batch_id,
+            rows=progress.rows,
+            tasks=min(cores),
+            imbalance=1.0,
+            duration_s=progress.duration_s,
+            ended_s=progress.end_us / 1e6,
+            outlier="executors changed" if len(cores) > 1 else None,
+        )
+
+    def _throughput(self, now_s: float) -> tuple[float, float | None]:
+        """Rows per second of batches' time, and the cores that were busy meanwhile."""
+        self._busy.append((now_s, self._busy_s()))
+        while len(self._busy) > 2 and self._busy[1][0] <= now_s - WORK_WINDOW_S:
+            self._busy.popleft()
+        (from_s, before_s), (_, after_s) = self._busy[0], self._busy[-1]
+        rate, rows = 0.0, 0
+        for view in self._views.values():
+            recent = [batch for batch in view.batches if batch.end_us / 1e6 > from_s]
+            spent_s = sum(batch.duration_s for batch in recent)
+            done = sum(batch.rows for batch in recent)
+            rate += done / spent_s if spent_s > 0.0 else 0.0
+            rows += done
+        return rate, rate * (after_s - before_s) / rows if rows > 0 else None
+
+    def _recent(self, now_s: float) -> list[SpreadBatch]:
+        found = []
+        for view in self._views.values():
+            longest_s = view.batches[-1].duration_s if view.batches else 0.0
+            from_s = now_s - max(LATENCY_WINDOW_S, 2.0 * longest_s)
+            recent = [batch for batch in view.batches if batch.end_us / 1e6 > from_s]
+            found += [spread for batch in recent if (spread := spread_of(batch)) is not None]
+        return found
+
+    def _saturated(self, segment: SegmentMeasurement) -> bool:
+        """Rows waited all the time: more than two batches' worth had arrived and were not done."""
+        view = next(view for view in self._views.values() if view.name == segment.name)
+        durations_s = [batch.duration_s for batch in view.batches]
+        usual_s = max(statistics.median(durations_s), durations_s[-1]) if durations_s else 0.0
+        usual_s = max(usual_s, view.trigger_s, 0.2)
+        return segment.backlog_rows > 2.5 * segment.arrival_rate * usual_s
+
+    def _stale(self, now_s: float) -> str | None:
+        if not self._views:
+            return "no query is running"
+        quiet_s = []
+        for view in self._views.values():
+            if view.idle:
+                return None
+            longest_s = max((batch.duration_s for batch in view.batches), default=0.0)
+            if now_s - view.ended_s <= max(STALE_S, 5.0 * longest_s, 2.0 * view.trigger_s):
+                return None
+            quiet_s.append(now_s - view.ended_s)
+        return f"no batch ended for {min(quiet_s):.0f} s"
+
+
+class ExecutorTime:
+    """Seconds that tasks have run on executors, by Spark's own count; read it again and again."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._store: Any = session.sparkContext._jsc.sc().statusStore()
+        self._last_ms: dict[str, int] = {}
+        self._total_ms = 0
+
+    def __call__(self) -> float:
+        """In all; what an executor did counts on when it has gone."""
+        listed = self._store.executorList(True)
+        for number in range(listed.size()):
+            entry = listed.apply(number)
+            name, spent_ms = entry.id(), entry.totalDuration()
+            self._total_ms += spent_ms - self._last_ms.get(name, 0)
+            self._last_ms[name] = spent_ms
+        return self._total_ms / 1000.0
+
+
+def trigger_interval_s(query: StreamingQuery) -> float:
+    """P of a query with a fixed trigger interval; 0 where the next batch follows at once."""
+    trigger = query._jsq.streamingQuery().trigger().toString()
+    found = _INTERVAL.search(trigger)
+    return int(found[1]) / 1000.0 if found else 0.0
+
+
+def spread_of(progress: BatchProgress) -> SpreadBatch | None:
+    """The batch with the time over which its rows arrived; None when Spark could not tell.
+
+    Spark divides a batch's rows by the time since the trigger before it, one that found nothing
+    included, so its rate gives that time back.
+    """
+    if progress.rows == 0 or progress.arrival_rate <= 0.0:
+        return None
+    span_s = progress.rows / progress.arrival_rate
+    return SpreadBatch(rows=progress.rows, span_s=span_s, duration_s=progress.duration_s)
+
+
+def arrival_rate(batches: Sequence[BatchProgress], idle_at_s: float | None = None) -> float:
+    """Rows per second of the newest time that finished batches tell of.
+
+    The rows of a batch arrived between the start of the one before and its own. `idle_at_s` is now
+    when the last trigger found nothing: then nothing has arrived since the last batch began, which
+    a rate must know, too.
+    """
+    if not batches:
+        return 0.0
+    if idle_at_s is not None:
+        from_us = (idle_at_s - IDLE_WINDOW_S) * 1e6
+        return sum(batch.rows for batch in batches if batch.start_us > from_us) / IDLE_WINDOW_S
+    if len(batches) == 1:
+        # What waited before a query's first trigger did not arrive within that trigger.
+        span_s = batches[0].rows / max(batches[0].arrival_rate, 1e-9)
+        return batches[0].rows / max(span_s, batches[0].duration_s)
+    rows, span_s = 0, 0.0
+    for index in range(len(batches) - 1, 0, -1):
+        rows += batches[index].rows
+        span_s = (batches[-1].start_us - batches[index - 1].start_us) / 1e6
+        if span_s >= RATE_WINDOW_S:
+            break
+    return rows / span_s if span_s > 0.0 else 0.0
+
+
+def cores_during(cores: Sequence[tuple[float, int]], from_s: float, to_s: float) -> set[int]:
+    """The numbers of cores that were there at some tick in this time, or at the last before it."""
+    before = [count for at_s, count in cores if at_s <= from_s][-1:]
+    found = {count for at_s, count in cores if from_s < at_s <= to_s}
+    return found | set(before) or {cores[0][1]}

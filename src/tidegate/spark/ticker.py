@@ -1,0 +1,106 @@
+"""The thread that ticks: measure, decide, act, record; what is measured and done is its heirs'."""
+
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+
+from tidegate.control.controller import Controller
+from tidegate.control.decision import Decision
+from tidegate.control.measurement import Measurement
+from tidegate.control.record import Record
+from tidegate.recording import RecordWriter
+from tidegate.spark.negotiate import Negotiator
+
+_REMEMBERED = 7200
+
+
+class Ticker(ABC):
+    """Ticks in a thread of its own; what it does is in the records."""
+
+    def __init__(
+        self,
+        controller: Controller,
+        negotiator: Negotiator,
+        *,
+        tick_s: float,
+        writer: RecordWriter | None,
+    ) -> None:
+        self.controller = controller
+        self.negotiator = negotiator
+        self.records: deque[Record] = deque(maxlen=_REMEMBERED)
+        self.watchers: list[Callable[[Record], None]] = []
+        """Called with every record, in the loop's thread."""
+        self.failure: BaseException | None = None
+        self._tick_s = tick_s
+        self._writer = writer
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._ticks, name="tidegate-loop", daemon=True)
+
+    @property
+    @abstractmethod
+    def alive(self) -> bool:
+        """Whether what is looked after runs; when it does not, a tick that fails is no failure."""
+
+    @abstractmethod
+    def measure(self, now_s: float) -> Measurement:
+        """The tick that ends now."""
+
+    @abstractmethod
+    def act(self, decision: Decision) -> None:
+        """Do what was decided."""
+
+    @property
+    def over(self) -> bool:
+        """Whether there will never be anything to look after again."""
+        return False
+
+    def start(self) -> None:
+        """Tick until `stop`."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Finish the tick that runs, then no more."""
+        self._ended.set()
+        if self._thread is not threading.current_thread():
+            self._thread.join()
+        if self._writer is not None:
+            self._writer.close()
+
+    def _ticks(self) -> None:
+        due_s = time.monotonic() + self._tick_s
+        while not self._ended.wait(max(0.0, due_s - time.monotonic())):
+            due_s = max(due_s + self._tick_s, time.monotonic())
+            if self.over:
+                return
+            try:
+                self.tick(time.time())
+            except Exception as error:
+                if not self.alive:
+                    return
+                self.failure = error
+                raise
+
+    def tick(self, now_s: float) -> Record:
+        """One tick: measure, decide, act, record."""
+        record = self.controller.tick(self.measure(now_s))
+        notes = self.notes()
+        if notes:
+            notes = (*record.decision.notes, *notes)
+            record = replace(record, decision=replace(record.decision, notes=notes))
+        if record.acted:
+            self.act(record.decision)
+        self.negotiator.let_go()
+        self.records.append(record)
+        if self._writer is not None:
+            self._writer.write(record)
+        for watcher in list(self.watchers):
+            watcher(record)
+        return record
+
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know of the body: executors that have not come in time."""
+        overdue = self.negotiator.overdue()
+        return () if overdue is None else (overdue,)

@@ -1,0 +1,83 @@
+"""Spark's driver as far as a negotiator sees it: executors come when they are let, and are busy."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+
+class Sequence(list):
+    """A Scala sequence, as the bridge to the JVM shows one."""
+
+    def size(self) -> int:
+        return len(self)
+
+    def apply(self, place: int) -> Any:
+        return self[place]
+
+
+class JavaList(list):
+    def add(self, value: Any) -> None:
+        self.append(value)
+
+
+class FakeCluster:
+    """Stands for a session; `arrive` is the cluster manager, `leave` an executor's end."""
+
+    def __init__(self, executors: int = 1, *, master: str = "yarn", **conf: str) -> None:
+        self.up = [str(number) for number in range(executors)]
+        self.busy: set[str] = set()
+        self.running = False
+        """Whether a batch runs: then no boundary is reached."""
+        self.boundaries = 0
+        self.asked: list[int] = []
+        self.killed: list[str] = []
+        self.now_s = 0.0
+        self._next = executors
+        self._held = False
+        java = SimpleNamespace(util=SimpleNamespace(ArrayList=JavaList, HashMap=dict))
+        utils = SimpleNamespace(toSeq=Sequence, toScalaMap=dict)
+        self.sparkContext = SimpleNamespace(
+            _jsc=SimpleNamespace(sc=lambda: self),
+            _jvm=SimpleNamespace(java=java, PythonUtils=utils),
+            getConf=lambda: conf,
+            master=master,
+        )
+
+    @contextmanager
+    def boundary(self) -> Iterator[bool]:
+        self.boundaries += 1
+        self._held = not self.running
+        yield not self.running
+        self._held = False
+
+    def clock(self) -> float:
+        return self.now_s
+
+    def arrive(self, count: int) -> None:
+        for _ in range(count):
+            self.up.append(str(self._next))
+            self._next += 1
+
+    def leave(self) -> None:
+        self.up = [one for one in self.up if one not in self.killed]
+
+    # What Spark offers, by its own names.
+
+    def requestTotalExecutors(self, total: int, local: int, hosts: Any) -> bool:  # noqa: N802
+        self.asked.append(total)
+        return True
+
+    def schedulerBackend(self) -> SimpleNamespace:  # noqa: N802
+        def kill(ids: Sequence, adjust: bool, count_failures: bool, force: bool) -> Sequence:
+            assert self._held, "only between two batches"
+            assert not (adjust or count_failures or force)
+            gone = Sequence(one for one in ids if one not in self.busy)
+            self.killed += gone
+            return gone
+
+        return SimpleNamespace(
+            killExecutors=kill,
+            getExecutorIds=lambda: Sequence(self.up),
+            isExecutorActive=lambda one: one in self.up and one not in self.killed,
+        )
