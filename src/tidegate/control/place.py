@@ -118,8 +118,7 @@ def place(room: npt.ArrayLike, held: npt.ArrayLike, executors: Executors) -> Pla
 def feasible_phi(room: Counts, executors: Executors, home: Counts) -> float:
     """The first phi for which those at or above it fit on their own nodes.
 
-    All others go anywhere, so this and enough cores in all is what feasible means. Halving and
-    doubling the bound would not change which executors are local, only who is found to be.
+    All others go anywhere, so this and enough cores in all is what feasible means.
     """
     phi = PHI
     intensity = executors.intensity
