@@ -100,7 +100,7 @@ def test_a_shorter_catch_up_takes_more_cores() -> None:
     for catch_up_s in (3.0, 6.0, 30.0):
         options = LatencyOptions(catch_up_s=catch_up_s)
         policy = taught(LatencyPolicy(TARGET_S, Bounds(1, 60), options))
-        decision = policy.decide(steady(31, 2000.0, 3, backlog=20_000.0))
+        decision = policy.decide(steady(31, 2000.0, 2, backlog=20_000.0))
         assert decision.cores is not None
         wishes.append(decision.cores)
     assert wishes == sorted(wishes, reverse=True) and wishes[0] > wishes[-1]

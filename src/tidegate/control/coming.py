@@ -17,14 +17,14 @@ from tidegate.forecast.selection import SelectedForecaster
 from tidegate.forecast.simple import LastValue, RecentMaximum
 from tidegate.forecast.trend import DampedTrend
 
-MOST_MARGIN = math.log(1.35)
+MOST_MARGIN = math.log(1.25)
 """The margin covers noise and drift. A leap that no history foretold is met by catching up; its
 size must not make every later minute dearer."""
 
 LEAP = 0.2
 """Beyond the margin and this, a rate is no noise: the load has leapt, whatever was forecast."""
 
-MOST_MOMENTUM = 2.0
+MOST_MOMENTUM = 1.4
 """A leap is taken to go on for one more tick, by this factor at most: cores that come too early
 cost seconds, cores that come too late a backlog."""
 
@@ -103,6 +103,7 @@ class ComingLoad:
         if self._last > rate * math.exp(margin + LEAP):
             grown = self._last / self._before if self._before > 0.0 else 1.0
             rate = self._last * min(max(grown, 1.0), MOST_MOMENTUM)
+            margin = 0.0  # the growth that is taken to go on is reserve enough
         if self._said is None:
             self._said = (self._step + ahead, rate, self._restless)
             self._since.clear()

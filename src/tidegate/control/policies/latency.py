@@ -419,7 +419,10 @@ class LatencyPolicy:
         wait_s = self._wait_s(measurement)
         needed = max(wish for _, wish in self._wishes)
         saving = asked - max(needed, self._bounds.least)
-        enough = max(1, math.ceil(self._options.least_saving * asked))
+        # One scale-in right behind another is worth it only when it saves twice as much.
+        again = measurement.at_s - self._scaled_in_s < wait_s
+        share = self._options.least_saving * (2.0 if again else 1.0)
+        enough = max(1, math.ceil(share * asked))
         fits = f"{self._shown(expected_s)} expected, target {self._target()}"
         if saving < enough:
             return self._said(hold(f"{asked} cores are right: {fits}"), plan)
