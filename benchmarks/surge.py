@@ -15,7 +15,7 @@ from tidegate.view.summary import summarise
 
 def run(options: Options) -> Bench:
     """Each policy in turn, on the same session."""
-    seconds = 60.0 if options.quick else 120.0
+    seconds = 60.0 if options.quick else 90.0
     peak = peak_cores()
     mean = max(CORES[0], round(peak * (LOW + (1 / 5 + 1 / 15) * (HIGH - LOW)) / HIGH))
     contenders: list[tuple[str, str, int | tuple[int, int]]] = [

@@ -45,6 +45,8 @@ class _SegmentView:
     durations_s: deque[float] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
     rows: deque[tuple[float, int, float]] = field(default_factory=lambda: deque(maxlen=256))
     """(end, rows, duration) of the last batches."""
+    busy: float | None = None
+    """Cores at work in the last batches that ended."""
 
 
 class PipelineMeter:
@@ -97,25 +99,19 @@ class PipelineMeter:
             if segment.name == "main"
             for batch in segment.batches
         )
-        busy_s = sum(
-            report.busy_s
-            for batches in finished.values()
-            for result, _ in batches
-            for report in result.reports
-        )
         keep, keep_by_class = self._run.keep()
-        spent = [b.duration_s for s in segments for b in s.batches]
+        main_s = sum(b.duration_s for s in segments if s.name == "main" for b in s.batches)
         backlog = segments[0].backlog_rows if segments else 0.0
         measurement = Measurement(
             at_s=now_s,
             interval_s=interval_s,
             arrival_rate=arrival_rate,
-            processed_rate=rows / sum(spent) if spent else 0.0,
+            processed_rate=rows / main_s if main_s > 0.0 else 0.0,
             backlog_rows=backlog,
             cores_asked=self._negotiator.asked,
             cores_granted=granted,
             saturated=self._saturated(segments),
-            cores_busy=busy_s / sum(spent) if spent else None,
+            cores_busy=self._busy(finished),
             latency=self._window.latency(round(now_s * 1e6)),
             operators=operators,
             segments=segments,
@@ -127,6 +123,25 @@ class PipelineMeter:
         )
         self.spent_s += time.perf_counter() - clock
         return measurement
+
+    def _busy(
+        self, finished: Mapping[str, list[tuple[BatchResult, BatchProgress]]]
+    ) -> float | None:
+        """Cores at work in the newest batches; while a long one runs, as in the one before it.
+
+        Segments run side by side, so theirs add up.
+        """
+        for name, batches in finished.items():
+            spent_s = sum(progress.duration_s for _, progress in batches)
+            if spent_s > 0.0:
+                busy_s = sum(r.busy_s for result, _ in batches for r in result.reports)
+                self._views[name].busy = busy_s / spent_s
+        known = [
+            0.0 if self._idle(view) else view.busy
+            for view in self._views.values()
+            if view.busy is not None
+        ]
+        return sum(known) if known else None
 
     def _finished(self, view: _SegmentView) -> list[tuple[BatchResult, BatchProgress]]:
         """Batches that both we and Spark are done with, each once, oldest first."""
