@@ -2,7 +2,7 @@
 
 A pipeline whose operators wait runs at every point of a sweep: tasks change between two
 micro-batches, the rate by its profile. Its cost (a0, a1, w) is learned from the batches of a few
-calibration points, and every other point is predicted from that cost alone before it is measured:
+calibration points between the others, and every other point is predicted from that cost alone:
 E[T] = 1.5 (a0 + a1 k) / (1 - lambda w delta / k), with the imbalance delta of rows that fall on
 tasks by chance.
 """
@@ -40,7 +40,7 @@ CALIBRATION = ((4, 0.3), (4, 0.7), (12, 0.3), (12, 0.6))
 SWEEP = tuple((tasks, rho) for tasks in (3, 6, 9, 14) for rho in (0.25, 0.45, 0.65))
 _SETTLE = 0.35
 """Share of a point's time that passes before it is measured."""
-_WARM_S = 25.0
+_WARM_S = 45.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,17 @@ class Point:
 
 
 def points(seconds: float) -> list[Point]:
-    """Calibration first, then the sweep in an order that mixes light and heavy."""
-    order = [*CALIBRATION, *sorted(SWEEP, key=lambda point: (point[0] * 7 + point[1] * 100) % 11)]
+    """The sweep in an order that mixes light and heavy, a calibration point before every third.
+
+    Spark goes on getting faster for minutes, so what is learned at one moment only would be wrong
+    at another.
+    """
+    sweep = sorted(SWEEP, key=lambda point: (point[0] * 7 + point[1] * 100) % 11)
+    order = []
+    for number, point in enumerate(sweep):
+        if number % 3 == 0:
+            order.append(CALIBRATION[number // 3])
+        order.append(point)
     return [
         Point(tasks, rho, _WARM_S + number * seconds, seconds)
         for number, (tasks, rho) in enumerate(order)
@@ -185,7 +194,8 @@ def run(options: Options) -> Bench:
             live.stop()
     began_s = first_arrival_s(done)
     assert began_s is not None
-    calibration, sweep = stops[: len(CALIBRATION)], stops[len(CALIBRATION) :]
+    calibration = [stop for stop in stops if (stop.tasks, stop.rho) in CALIBRATION]
+    sweep = [stop for stop in stops if stop not in calibration]
     cost = learn(done, calibration, began_s)
     results: list[dict[str, Any]] = []
     for point in sweep:
