@@ -34,6 +34,8 @@ def main(root: Path) -> None:
         return {
             "own": sum(report.own_reads for report in reports),
             "durable": sum(report.durable_reads for report in reports),
+            "bytes": sum(report.durable_bytes for report in reports),
+            "nodes": len({report.node for report in reports}),
             "places": len({report.executor for report in reports}),
         }
 
