@@ -27,4 +27,8 @@ def test_shards_are_read_where_they_are_and_only_moved_ones_are_fetched(tmp_path
     assert 0 < told["moved"] < SHARDS
     assert told["rescaled"]["own"] + told["rescaled"]["durable"] == SHARDS
     assert told["rescaled"]["durable"] <= told["moved"]
+    assert told["tasks on nodes"] == 3
+    assert told["fetched"] == sum(told[p]["bytes"] for p in ("calm", "rescaled", "calm again"))
+    assert told["moved beside"]["durable"] == told["moved beside"]["bytes"] == 0
+    assert told["moved away"]["durable"] == 1 and told["moved away"]["bytes"] > 0
     assert told["counted"] == told["rows"]

@@ -77,7 +77,7 @@ class Step:
     before: Moment
     after: Moment
     durable_bytes: int
-    """State that nodes fetched from then on, up to the next change."""
+    """State that nodes fetched from then on, up to the next change; 0 where nothing was done."""
 
     @property
     def came(self) -> str:
@@ -315,6 +315,7 @@ def _steps(
                     one.durable_bytes
                     for other in range(place + 1, until + 1)
                     for one in records[other].measurement.operators
+                    if record.acted
                 ),
             )
         )
