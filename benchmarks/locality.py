@@ -2,7 +2,7 @@
 
 `local-cluster[4,1,1024]`, each executor with a cache directory of its own. Phases: nothing changes;
 a rescale from 4 to 6 tasks; nothing again; an executor is killed. Counted: shards read from the
-executor's own cache and from the durable part of the state.
+executor's own cache and from the durable part of the state, and the bytes fetched from there.
 """
 
 import os
@@ -87,7 +87,14 @@ def run(options: Options) -> Bench:
             fresh = run_.results()[before:]
             own = sum(report.own_reads for result in fresh for report in result.of("n"))
             durable = sum(report.durable_reads for result in fresh for report in result.of("n"))
-            row = {"phase": name, "batches": batches, "own": own, "durable": durable}
+            fetched = sum(report.durable_bytes for result in fresh for report in result.of("n"))
+            row = {
+                "phase": name,
+                "batches": batches,
+                "own": own,
+                "durable": durable,
+                "durable_bytes": fetched,
+            }
             results.append({**row, "own_share": round(own / max(1, own + durable), 4)})
             return results[-1]
 

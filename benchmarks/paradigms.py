@@ -23,6 +23,7 @@ def run(options: Options) -> Bench:
     most, held = _omega(options, results)
     if not options.quick:
         _grid(options, results)
+    one, split = _regrouped(options, results)
     exchange = _exchange(options, results)
     if not options.quick:
         _sizes(options, results)
@@ -59,6 +60,11 @@ def run(options: Options) -> Bench:
             "remote data, naive-EC over executor-centric, stock exchange",
             naive.remote_bytes_per_s / max(ec.remote_bytes_per_s, 1.0),
             10.0,
+        ),
+        at_least(
+            "throughput, one executor of all nodes, split over not split",
+            split.throughput / one.throughput,
+            2.0,
         ),
     ]
     return Bench("paradigms", results, aims)
@@ -104,6 +110,21 @@ def _grid(options: Options, results: Results) -> None:
                 _note(options, results, "executors and shards", experiment, omega=omega)
 
 
+def _regrouped(options: Options, results: Results) -> tuple[Outcome, Outcome]:
+    """Figure 13's worst case, one executor for all cores and large tuples, left alone and split.
+
+    The interval is short so that all splits are done when the warm-up ends.
+    """
+    alone = replace(
+        _timed(micro(2, "executor-centric", tuple_bytes=8192.0), options),
+        executors=1,
+        shards_each=8192,
+    )
+    first = _note(options, results, "one executor", alone, omega=2)
+    often = replace(alone, regroup_every_s=2.0)
+    return first, _note(options, results, "one executor, split", often, omega=2)
+
+
 def _exchange(options: Options, results: Results) -> dict[Paradigm, Outcome]:
     """Table 2 and figure 16: the stock exchange."""
     return {
@@ -146,6 +167,7 @@ def _note(
         "omega": omega,
         "nodes": experiment.nodes.count,
         "executors": experiment.executors,
+        "executors_at_end": outcome.executors,
         "shards_each": experiment.shards_each,
         "tuple_bytes": experiment.operators[0].bytes_in,
         "tuples_per_s": outcome.throughput,

@@ -22,8 +22,13 @@ def test_shards_are_read_where_they_are_and_only_moved_ones_are_fetched(tmp_path
         reads = told[phase]["own"] + told[phase]["durable"]
         assert reads == CALM * SHARDS
         assert told[phase]["own"] >= 0.95 * reads
-        assert told[phase]["places"] == 2
+        assert told[phase]["places"] == told[phase]["nodes"] == 2
+        assert (told[phase]["bytes"] > 0) == (told[phase]["durable"] > 0)
     assert 0 < told["moved"] < SHARDS
     assert told["rescaled"]["own"] + told["rescaled"]["durable"] == SHARDS
     assert told["rescaled"]["durable"] <= told["moved"]
+    assert told["tasks on nodes"] == 3
+    assert told["fetched"] == sum(told[p]["bytes"] for p in ("calm", "rescaled", "calm again"))
+    assert told["moved beside"]["durable"] == told["moved beside"]["bytes"] == 0
+    assert told["moved away"]["durable"] == 1 and told["moved away"]["bytes"] > 0
     assert told["counted"] == told["rows"]

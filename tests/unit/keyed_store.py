@@ -45,6 +45,7 @@ class Store:
         self.manifests.directory.make()
         self.bound, self.key, self.ttl_us, self.bits, self.root = bound, key, ttl_us, bits, root
         self.reads = {"own": 0, "durable": 0}
+        self.durable_bytes = 0
 
     def keeper(self, node: int) -> Keeper:
         cache = NodeCache(str(self.root / f"node-{node}"), self.durable, SHARDS)
@@ -86,6 +87,7 @@ class Store:
                     changes.append(change)
                 self.reads["own"] += len(state.reads.own)
                 self.reads["durable"] += len(state.reads.durable)
+                self.durable_bytes += state.reads.durable_bytes
         after = version.after(changes, self._newest_event_us(rows), self.bound.delay_us)
         self.manifests.commit(batch_id, {"op": after})
         self.manifests.clean(batch_id, {"op": after})

@@ -1,5 +1,8 @@
 """Shard balance: what Elasticutor 3.1 promises, and what it cannot mend."""
 
+import dataclasses
+from collections.abc import Mapping
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -141,3 +144,89 @@ def test_balancer_waits_for_batches_and_plans_for_the_tasks_to_come() -> None:
     wider, _ = balancer.moves(first, {"count": 4}, now=True)
     new = rerouted(rescaled(route, 4), wider["count"].moves, 4)
     assert imbalance(rows, new, 4) == pytest.approx(wider["count"].after)
+
+
+@st.composite
+def housed_loads(draw: st.DrawFn) -> tuple[list[float], list[int], list[str]]:
+    """As `routed_loads`, with tasks on a few nodes; the loads may be alike or very different."""
+    loads, route, tasks = draw(routed_loads())
+    power = draw(st.sampled_from([0.3, 1.0, 2.0]))
+    nodes = draw(st.lists(st.sampled_from("abc"), min_size=tasks, max_size=tasks))
+    return [load**power for load in loads], route, nodes
+
+
+def leaving(route: list[int], moves: Mapping[int, int], nodes: list[str]) -> int:
+    return sum(nodes[route[shard]] != nodes[task] for shard, task in moves.items())
+
+
+@settings(max_examples=100, deadline=None)
+@given(housed_loads(), st.floats(1.0, 1.5))
+def test_knowing_nodes_costs_no_more_than_theta_allows(
+    case: tuple[list[float], list[int], list[str]], theta: float
+) -> None:
+    loads, route, nodes = case
+    tasks = len(nodes)
+    plain = balance(loads, route, tasks, theta)
+    near = balance(loads, route, tasks, theta, nodes)
+    new = rerouted(tuple(route), near.moves, tasks)
+    assert imbalance(loads, new, tasks) == pytest.approx(near.after)
+    assert near.crossing == leaving(route, near.moves, nodes)
+    assert near.crossing <= leaving(route, plain.moves, nodes)
+    assert near.hot == plain.hot
+    if near.hot is None:
+        assert near.after <= max(theta, plain.after) * (1.0 + 1e-12)
+    else:  # as near to the floor as is as good as there
+        assert near.after <= max(1.05 * near.hot.share, plain.after) * (1.0 + 1e-12)
+
+
+def test_far_fewer_shards_leave_their_node() -> None:
+    rng = np.random.default_rng(4)
+    plain_leaving = near_leaving = 0
+    for _ in range(60):
+        tasks = int(rng.integers(2, 9)) * 4
+        shards = 16 * tasks
+        loads = rng.exponential(1.0, shards) ** 1.5
+        route = rng.permutation(even_route(shards, tasks)).tolist()
+        nodes = [f"node{task // 4}" for task in range(tasks)]
+        plain_leaving += leaving(route, balance(loads, route, tasks).moves, nodes)
+        near_leaving += leaving(route, balance(loads, route, tasks, nodes=nodes).moves, nodes)
+    assert 0 < near_leaving < 0.6 * plain_leaving
+
+
+def test_a_move_inside_the_node_is_taken_when_it_is_enough() -> None:
+    loads, route, nodes = [6.0, 3.0, 4.0, 2.0], [0, 0, 1, 2], ("a", "a", "b")
+    far = balance(loads, route, 3, 1.2, nodes)
+    assert far.moves == {1: 2} and far.crossing == 1, "the task beside it would be too full"
+    near = balance(loads, route, 3, 1.45, nodes)
+    assert near.moves == {1: 1} and near.crossing == 0
+    assert balance(loads, route, 3, 1.45).moves == {1: 2}, "without nodes: the emptiest task"
+
+
+def test_nodes_of_other_tasks_are_refused_and_one_node_changes_nothing() -> None:
+    loads, route = [9.0, 1.0, 1.0, 1.0], [0, 0, 1, 1]
+    with pytest.raises(AskedWrongly, match="the node of each"):
+        balance(loads, route, 2, THETA, ("a",))
+    alone = balance(loads, route, 2, THETA, ("a", "a"))
+    assert alone.moves == balance(loads, route, 2).moves and alone.crossing == 0
+
+
+def test_the_balancer_knows_the_nodes_of_the_tasks_there_are() -> None:
+    first = measured([60, 30, 40, 20], (0, 0, 1, 2), 3, 1.0)
+    operator = dataclasses.replace(first.operators[0], nodes=("a", "a", "b"))
+    first = dataclasses.replace(first, operators=(operator,))
+    balancer = Balancer(theta=1.45, every_batches=1)
+    balancer.observe(first)
+    found, _ = balancer.moves(first, {})
+    assert found["count"].moves == {1: 1} and found["count"].crossing == 0
+
+
+def test_where_tasks_to_come_will_run_is_not_known() -> None:
+    balancer = Balancer()
+    first = measured([50, 50, 1, 1, 1, 1, 1, 1], even_route(8, 2), 2, 1.0)
+    operator = dataclasses.replace(first.operators[0], nodes=("a", "b"))
+    first = dataclasses.replace(first, operators=(operator,))
+    balancer.observe(first)
+    now, _ = balancer.moves(first, {}, now=True)
+    wider, _ = balancer.moves(first, {"count": 3}, now=True)
+    assert now["count"].crossing == len(now["count"].moves) > 0
+    assert wider["count"].moves and wider["count"].crossing is None

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pipeline_worlds import BOUNDS, controller, measured, world
 
+from tidegate.control.balance import Balancer
 from tidegate.control.controller import Controller, Limits, excluded_periods
 from tidegate.control.decision import Decision, hold
 from tidegate.control.measurement import Measurement
@@ -159,3 +160,18 @@ def test_a_replay_decides_the_same_to_the_last_bit() -> None:
     assert any(record.acted for record in outcome.records)
     other = replay(again, controller(0.9))
     assert other != [record.decision for record in outcome.records]
+
+
+def test_moves_that_leave_their_node_are_said() -> None:
+    reasons = []
+    for nodes in ((), ("a", "a"), ("a", "b")):
+        tick = measured(0, cores=2)
+        uneven = dataclasses.replace(
+            tick.operators[0], route=(0, 0, 0, 1), shard_rows=(30, 30, 30, 10), nodes=nodes
+        )
+        run = Controller(Wishes([None]), bounds=BOUNDS, balancer=Balancer(every_batches=1))
+        record = run.tick(dataclasses.replace(tick, operators=(uneven,)))
+        assert len(record.decision.moves["work"]) == 1
+        reasons.append(record.decision.reason)
+    assert reasons[0] == reasons[1] and "node" not in reasons[0]
+    assert "moving 1 shard of 'work', 1 to another node: imbalance 1.80 to 1.20" in reasons[2]

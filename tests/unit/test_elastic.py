@@ -10,7 +10,8 @@ from tidegate.sim.elastic import Experiment, micro, run, stocks
 from tidegate.sim.fluid import QUEUE_S, Fluid
 from tidegate.sim.keyload import ShuffledZipf, Stocks
 from tidegate.sim.nodes import Nodes
-from tidegate.sim.paradigms import Paradigm
+from tidegate.sim.paradigms import Groups, Paradigm
+from tidegate.sim.regrouping import Regrouping
 
 
 def small(paradigm: Paradigm, omega: float = 2.0) -> Experiment:
@@ -121,3 +122,63 @@ def test_key_shares_change_with_their_era_and_add_up() -> None:
     assert exchange.shares(3).sum() == pytest.approx(1.0)
     assert exchange.shares(3).tolist() == exchange.shares(3).tolist()
     assert exchange.shares(3).tolist() != exchange.shares(4).tolist()
+
+
+def test_an_executor_that_outgrew_its_node_is_split_until_data_stays_at_home() -> None:
+    """One executor for 64 cores of 8 nodes: 8 KB tuples cross the network for ever."""
+    one = replace(
+        micro(0.0, "executor-centric", tuple_bytes=8192.0, keys=2000),
+        nodes=Nodes(count=8, cores_each=8),
+        executors=1,
+        shards_each=1024,
+        seconds=45.0,
+        warm_up_s=25.0,
+    )
+    alone, split = run(one), run(replace(one, regroup_every_s=4.0))
+    assert alone.executors == 1 and 8 <= split.executors <= 16
+    assert split.throughput > 1.3 * alone.throughput
+    assert split.remote_bytes_per_s < 0.2 * alone.remote_bytes_per_s
+
+
+def test_idle_executors_are_merged_within_their_operator() -> None:
+    operators = tuple(replace(micro(0.0, "static").operators[0], name=name) for name in "ab")
+    many = Experiment(
+        operators=operators,
+        keys=ShuffledZipf(keys=2000, shuffles_per_minute=0.0),
+        nodes=Nodes(count=4, cores_each=16),
+        offered=0.05,
+        executors=16,
+        shards_each=16,
+        seconds=30.0,
+        warm_up_s=10.0,
+    )
+    outcome = run(replace(many, regroup_every_s=5.0))
+    assert run(many).executors == 32
+    assert 8 <= outcome.executors < 32, "at least one for each operator and node"
+    assert outcome.throughput == pytest.approx(0.05 * 64 / 0.002, rel=0.02)
+
+
+def test_regrouping_keeps_every_shard_and_every_core_whose_it_was() -> None:
+    groups = Groups(
+        Nodes(count=4, cores_each=2),
+        np.repeat([0, 1, 2], 8),
+        np.full(3, 0.001),
+        np.full(3, 100.0),
+        1024.0,
+        operator_of=np.array([0, 1, 1]),
+    )
+    groups.begin(np.array([6.0, 0.1, 0.1]))
+    groups.home[1:] = 3
+    cores = sorted(core for owned in groups.owned for core in owned)
+    assert len(groups.owned[0]) > 2
+    regrouping = Regrouping(groups, every_s=1.0)
+    busy = np.repeat([0.7, 0.01, 0.01], 8)
+    regrouping.look(0.0, busy)
+    assert len(groups.members) == 3, "it waits for its interval"
+    regrouping.look(1.0, busy)
+    assert groups.operator_of.tolist() == [0, 1, 0]
+    assert sorted(core for owned in groups.owned for core in owned) == cores
+    assert [len(shards) for shards in groups.members] == [4, 16, 4]
+    for group, shards in enumerate(groups.members):
+        assert np.array_equal(np.flatnonzero(groups.group_of == group), shards)
+    assert groups.home[0] != groups.home[2]

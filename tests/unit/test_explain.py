@@ -86,6 +86,36 @@ def test_what_was_expected_stands_against_what_came() -> None:
     assert "before" in last.came
 
 
+def fetching(records: list[Record], tick: int, durable_bytes: int) -> None:
+    measurement = records[tick].measurement
+    parse, per_ad = measurement.operators
+    per_ad = dataclasses.replace(per_ad, durable_bytes=durable_bytes)
+    records[tick] = dataclasses.replace(
+        records[tick], measurement=dataclasses.replace(measurement, operators=(parse, per_ad))
+    )
+
+
+def test_state_that_was_fetched_belongs_to_the_change_before_it(tmp_path: Path) -> None:
+    records = moved(40)
+    assert explain(records).fetching == ""
+    fetching(records, 0, 512)
+    fetching(records, 11, 2**20)
+    fetching(records, 14, 2**20)
+    told = explain(records)
+    first, second, _, last = told.steps
+    assert (first.durable_bytes, second.durable_bytes, last.durable_bytes) == (2 * 2**20, 0, 0)
+    assert "2.0 MiB of state fetched" in first.came and "fetched" not in last.came
+    assert told.durable_bytes == 2 * 2**20 + 512
+    page = tmp_path / "run.html"
+    where = keep(tmp_path / "ck", records)
+    text = RUNNER.invoke(app, ["explain", str(where), "--html", str(page)]).stdout
+    assert "Nodes fetched 2.0 MiB of state they did not have: `per_ad` 2.0 MiB." in text
+    assert "Nodes fetched 2.0 MiB" in page.read_text()
+    document = json.loads(RUNNER.invoke(app, ["explain", str(where), "--json"]).stdout)
+    assert document["state_fetched_bytes"] == {"per_ad": 2 * 2**20 + 512}
+    assert document["changes"][0]["state_fetched_bytes"] == 2 * 2**20
+
+
 def test_a_simulated_surge_is_told() -> None:
     outcome = simulate(world(seconds=60.0), controller())
     told = explain(outcome.records)

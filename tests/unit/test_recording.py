@@ -1,12 +1,13 @@
 """Records on disk: nothing lost over rotations and crashes, and bad files told apart."""
 
+import json
 import resource
 from pathlib import Path
 
 import pytest
 from synthetic_surge import record, surge
 
-from tidegate.control.record import VERSION
+from tidegate.control.record import VERSION, Record
 from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.recording import CURRENT, RecordWriter, read_records
 
@@ -29,6 +30,13 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     fill(tmp_path / "new" / "checkpoint", surge())
     assert read_records(tmp_path / "new" / "checkpoint") == surge()
     assert read_records(tmp_path / "new" / "checkpoint" / CURRENT) == surge()
+
+
+def test_a_record_of_before_nodes_were_told_is_read() -> None:
+    document = json.loads(record(3).to_json())
+    for operator in document["measurement"]["operators"]:
+        del operator["nodes"], operator["durable_bytes"]
+    assert Record.from_json(json.dumps(document)) == record(3)
 
 
 def test_a_record_is_on_disk_before_the_writer_is_closed(tmp_path: Path) -> None:

@@ -22,6 +22,11 @@ def test_idle_executors_of_a_node_become_one_that_leaves_room() -> None:
     assert sum(sum(loads[one]) for one in merges[0]) <= MERGED_LOAD
 
 
+def test_what_has_no_halves_is_not_split() -> None:
+    loads = [[3.0], [0.0, 0.0], [3.0, 0.0, 0.0]]
+    assert regroup([12, 12, 12], loads, [0, 1, 2], node_cores=8).splits == ()
+
+
 def test_it_waits_for_its_interval() -> None:
     often = Regrouper(node_cores=8)
     asked = ([1, 1], [[0.1], [0.1]], [0, 0])

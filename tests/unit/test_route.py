@@ -62,3 +62,11 @@ def test_relabelling_keeps_the_groups_and_the_most_shards_at_home(tasks, data):
 
     best = max(at_home(labels) for labels in itertools.permutations(range(tasks)))
     assert sum(homes[s] == places[t] for s, t in enumerate(new)) == best
+
+
+def test_numbers_change_only_where_that_brings_a_shard_home():
+    route = even_route(8, 4)
+    assert relabelled(route, ["a"] * 8, ["a"] * 4) == route
+    assert relabelled(route, ["b"] * 8, ["a"] * 4) == route
+    homes = ["a", "a", "b", "b", "a", "a", "b", "b"]
+    assert relabelled(route, homes, ["b", "b", "a", "a"]) == (3, 3, 1, 1, 2, 2, 0, 0)

@@ -97,11 +97,36 @@ def test_a_shard_that_stays_is_read_from_its_node_and_one_that_moves_from_the_du
     for batch_id in range(4):
         store.run(batch_id, rows.take(chance.permutation(400)), route, [0, 1])
     assert store.reads == {"own": 3 * SHARDS, "durable": 0}
+    assert store.durable_bytes == 0
     moved = [1, *route[1:]]
     store.run(4, rows, moved, [0, 1])
     assert store.reads == {"own": 3 * SHARDS + SHARDS - 1, "durable": 1}
+    fetched = store.durable_bytes
+    assert fetched > 0
     store.run(5, rows, moved, [0, 1])
     assert store.reads == {"own": 4 * SHARDS + SHARDS - 1, "durable": 1}
+    assert store.durable_bytes == fetched, "what was fetched stays on the node"
+
+
+def test_a_fetched_piece_counts_once_whatever_shards_it_has(tmp_path):
+    layer_module._open_layers.clear()
+    store = Store(tmp_path, SUM, KEY)
+    rows = pa.table(
+        {"k": ["x"] * 400, "j": np.arange(400), "add": np.ones(400, dtype=np.int64)}, ROWS
+    )
+    store.run(0, rows, [0] * SHARDS, [0])
+    (file,) = store.manifests.read(0, {"op": SHARDS})["op"].files
+    held = layer_module.NodeCache(str(tmp_path / "node-0"), store.durable, SHARDS)
+    piece, own = held.layer(file.name, 0)
+    assert own and len(file.pieces) == 1
+    store.run(1, rows, [0] * SHARDS, [1])
+    assert store.reads["durable"] == SHARDS
+    assert store.durable_bytes == piece.table.nbytes
+    store.run(2, rows, [s % 2 for s in range(SHARDS)], [2, 2])
+    newest = store.manifests.read(1, {"op": SHARDS})["op"]
+    assert store.durable_bytes == piece.table.nbytes + sum(
+        held.layer(one.name, 0)[0].table.nbytes for one in newest.files
+    ), "the second task of the node finds what the first has fetched"
 
 
 def test_rows_past_their_time_to_live_are_gone(tmp_path):

@@ -115,6 +115,20 @@ def test_the_document_is_json_and_the_table_says_the_same() -> None:
     assert summary.table("a run").row_count == len(lines)
 
 
+def test_state_that_nodes_fetched_is_said_where_there_are_several() -> None:
+    assert "state fetched by nodes" not in dict(summarise(surge()).lines())
+    records = surge()
+    for tick, (nodes, durable_bytes) in enumerate(((("a", "b"), 0), (("a", "a"), 3 * 2**20))):
+        parse, per_ad = records[tick].measurement.operators
+        told = dataclasses.replace(per_ad, nodes=nodes, durable_bytes=durable_bytes)
+        records[tick] = measured(records[tick], operators=(parse, told))
+        assert Record.from_json(records[tick].to_json()) == records[tick]
+    calm = summarise(records[:1])
+    assert calm.nodes == 2 and dict(calm.lines())["state fetched by nodes"] == "0 B"
+    assert dict(summarise(records).lines())["state fetched by nodes"] == "3.0 MiB"
+    assert summarise(records).document()["state_fetched_bytes"] == 3 * 2**20
+
+
 def test_no_record_is_refused() -> None:
     with pytest.raises(AskedWrongly, match="no record to summarise"):
         summarise([])

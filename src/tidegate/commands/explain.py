@@ -73,6 +73,8 @@ def _why_none(where: Path) -> str:
 
 def _print(told: Explanation) -> None:
     out.print(Text(told.headline), soft_wrap=True)
+    if told.fetching:
+        out.print(Text(told.fetching), soft_wrap=True)
     if told.spans:
         out.print(_bottlenecks(told))
     left = len(told.spans) - SPANS

@@ -3,6 +3,10 @@
 In each round one shard goes from the fullest to the emptiest task: the one that lowers the larger
 of the two most, so no round raises delta, and the rounds end because each lowers the sum of
 squares. A shard hotter than a task's fair share bounds delta from below; it is said, not chased.
+
+A shard that stays on its node takes no state along (3.2: state sharing inside a node). Where the
+tasks' nodes are known, a move inside the node of the fullest task goes first, if it does about as
+much, or if it does all that theta asks of that task.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,6 +29,9 @@ _NEAR_FLOOR = 1.05
 _WORTH_IT = 0.97
 """Moves that leave more than this of delta are not worth the state they move."""
 
+_ABOUT_AS_GOOD = 0.95
+"""A move inside the node may lower the fullest task by this much of what the best move does."""
+
 Loads = npt.NDArray[np.float64]
 
 
@@ -46,6 +53,8 @@ class Balance:
     after: float
     hot: HotShard | None = None
     """The hottest shard, when it keeps delta above theta."""
+    crossing: int | None = None
+    """How many of the moves leave their node; None where nodes are not known."""
 
 
 def imbalance(loads: npt.ArrayLike, route: Sequence[int] | npt.ArrayLike, tasks: int) -> float:
@@ -56,9 +65,17 @@ def imbalance(loads: npt.ArrayLike, route: Sequence[int] | npt.ArrayLike, tasks:
 
 
 def balance(
-    loads: npt.ArrayLike, route: Sequence[int] | npt.ArrayLike, tasks: int, theta: float = THETA
+    loads: npt.ArrayLike,
+    route: Sequence[int] | npt.ArrayLike,
+    tasks: int,
+    theta: float = THETA,
+    nodes: Sequence[str] = (),
 ) -> Balance:
-    """The moves that bring delta to theta or as near as single moves can."""
+    """The moves that bring delta to theta or as near as single moves can.
+
+    `nodes` names the node of each task. With it no more shards leave their node than without, and
+    delta is at most theta or what it would be without.
+    """
     load = np.ascontiguousarray(loads, np.float64)
     old = np.array(route, np.int64)
     if not theta >= 1.0:
@@ -67,22 +84,47 @@ def balance(
         raise AskedWrongly("balance needs a route and as many loads, none of them negative")
     if tasks < 1 or int(old.min()) < 0 or int(old.max()) >= tasks:
         raise AskedWrongly(f"a route names a task that is not among the {tasks} there are")
+    if nodes and len(nodes) != tasks:
+        raise AskedWrongly(f"{len(nodes)} nodes for {tasks} tasks; give the node of each, or none")
     before = imbalance(load, old, tasks)
     mean = float(load.sum()) / tasks
     if before <= theta or mean <= 0.0:
-        return Balance({}, before, before)
+        return Balance({}, before, before, crossing=0 if nodes else None)
     hottest = int(np.argmax(load))
     floor = float(load[hottest]) / mean
-    new = old.copy()
     aim = theta if floor <= theta else _NEAR_FLOOR * floor
-    after = _refine(load, new, tasks, mean, aim)
+    new = old.copy()
+    after = _refine(load, new, tasks, mean, aim, np.arange(tasks))
+    crossing = None
+    if nodes:
+        home = _numbered(nodes)
+        crossing = _crossing(home, old, new)
+        if crossing:
+            near = old.copy()
+            reached = _refine(load, near, tasks, mean, aim, home)
+            fewer = _crossing(home, old, near)
+            # Another way down can end elsewhere; then the plain one stands.
+            if fewer < crossing and reached <= max(aim, after):
+                new, after, crossing = near, reached, fewer
     changed = np.flatnonzero(new != old)
     moves = {int(shard): int(new[shard]) for shard in changed}
-    return Balance(moves, before, after, HotShard(hottest, floor) if floor > theta else None)
+    hot = HotShard(hottest, floor) if floor > theta else None
+    return Balance(moves, before, after, hot, crossing)
+
+
+def _numbered(nodes: Sequence[str]) -> npt.NDArray[np.int64]:
+    """The number of each task's node."""
+    numbers = {node: number for number, node in enumerate(dict.fromkeys(nodes))}
+    return np.array([numbers[node] for node in nodes], np.int64)
+
+
+def _crossing(home: Any, old: Any, new: Any) -> int:
+    """Shards that leave their node."""
+    return int(np.count_nonzero(home[old] != home[new]))
 
 
 @nb.njit(cache=True)
-def _refine(loads: Any, route: Any, tasks: int, mean: float, aim: float) -> float:
+def _refine(loads: Any, route: Any, tasks: int, mean: float, aim: float, home: Any) -> float:
     """Rounds of one move each, in place; shards of a task are a linked list. Returns delta."""
     totals = np.zeros(tasks)
     head = np.full(tasks, -1, np.int64)
@@ -94,24 +136,24 @@ def _refine(loads: Any, route: Any, tasks: int, mean: float, aim: float) -> floa
         head[task] = shard
     while True:
         fullest = np.argmax(totals)
-        emptiest = np.argmin(totals)
+        emptiest: Any = np.argmin(totals)
         if totals[fullest] <= aim * mean:
             break
-        gap = totals[fullest] - totals[emptiest]
-        best = -1
-        best_before = -1
-        best_left = gap
-        before = -1
-        shard = head[fullest]
-        while shard >= 0:
-            # The larger of the two afterwards, above the emptiest now: the smaller the better.
-            left = max(gap - loads[shard], loads[shard])
-            if loads[shard] > 0.0 and left < best_left * (1.0 - 1e-12):
-                best, best_before, best_left = shard, before, left
-            before = shard
-            shard = following[shard]
+        best, best_before, best_left = _best_move(
+            loads, head[fullest], following, totals[fullest] - totals[emptiest]
+        )
         if best < 0:
             break
+        beside = _emptiest_beside(totals, home, fullest)
+        if beside >= 0 and home[emptiest] != home[fullest]:
+            near, near_before, near_left = _best_move(
+                loads, head[fullest], following, totals[fullest] - totals[beside]
+            )
+            larger = totals[beside] + near_left  # of the two, afterwards
+            gain = totals[fullest] - totals[emptiest] - best_left
+            enough = larger <= aim * mean
+            if near >= 0 and (enough or totals[fullest] - larger >= _ABOUT_AS_GOOD * gain):
+                best, best_before, emptiest = near, near_before, beside
         if best_before < 0:
             head[fullest] = following[best]
         else:
@@ -122,6 +164,39 @@ def _refine(loads: Any, route: Any, tasks: int, mean: float, aim: float) -> floa
         totals[fullest] -= loads[best]
         totals[emptiest] += loads[best]
     return float(totals.max() / mean)
+
+
+@nb.njit(cache=True)
+def _best_move(loads: Any, first: int, following: Any, gap: float) -> tuple[int, int, float]:
+    """Of a task's shards the one that lowers the larger of two tasks most; -1: none does.
+
+    With it the shard before it in the list, and how far the larger of the two afterwards is above
+    the emptier one now: the smaller the better.
+    """
+    best = -1
+    best_before = -1
+    best_left = gap
+    before = -1
+    shard = first
+    while shard >= 0:
+        left = max(gap - loads[shard], loads[shard])
+        if loads[shard] > 0.0 and left < best_left * (1.0 - 1e-12):
+            best, best_before, best_left = shard, before, left
+        before = shard
+        shard = following[shard]
+    return best, best_before, best_left
+
+
+@nb.njit(cache=True)
+def _emptiest_beside(totals: Any, home: Any, fullest: Any) -> int:
+    """The emptiest other task on the node of the fullest; -1: it is alone there."""
+    found = -1
+    for task in range(len(totals)):
+        if task == fullest or home[task] != home[fullest]:
+            continue
+        if found < 0 or totals[task] < totals[found]:
+            found = task
+    return found
 
 
 class ShardLoads:
@@ -209,7 +284,9 @@ class Balancer:
         if max(operator.route) >= operator.tasks:
             return None  # a change of tasks is on its way
         route = operator.route if tasks == operator.tasks else rescaled(operator.route, tasks)
-        return balance(loads, route, tasks, self.theta)
+        # Where tasks of another number will run is not known before they do.
+        nodes = operator.nodes if len(operator.nodes) == tasks == operator.tasks else ()
+        return balance(loads, route, tasks, self.theta, nodes)
 
 
 def _gain_first(operators: Sequence[OperatorMeasurement]) -> list[OperatorMeasurement]:

@@ -181,8 +181,10 @@ class Controller:
         for name, found in balances.items():
             count = len(found.moves)
             shards = "1 shard" if count == 1 else f"{count} shards"
+            away = f", {found.crossing} to another node" if found.crossing else ""
             reason += (
-                f"; moving {shards} of '{name}': imbalance {found.before:.2f} to {found.after:.2f}"
+                f"; moving {shards} of '{name}'{away}:"
+                f" imbalance {found.before:.2f} to {found.after:.2f}"
             )
         moves = {name: found.moves for name, found in balances.items()}
         return dataclasses.replace(

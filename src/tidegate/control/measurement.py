@@ -33,6 +33,10 @@ class OperatorMeasurement:
     """Task of each shard; empty for a map operator."""
     shard_rows: tuple[int, ...] = ()
     """Rows per shard during the tick; empty for a map operator."""
+    nodes: tuple[str, ...] = ()
+    """The node of each task, whose cache has the state of its shards; empty where not known."""
+    durable_bytes: int = 0
+    """State that its tasks fetched during the tick because their nodes did not have it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

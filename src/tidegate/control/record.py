@@ -84,7 +84,7 @@ def _measurement(document: dict[str, Any]) -> Measurement:
 
 
 def _operator(entry: dict[str, Any]) -> OperatorMeasurement:
-    tuples = {"route": tuple(entry["route"]), "shard_rows": tuple(entry["shard_rows"])}
+    tuples = {name: tuple(entry.get(name, ())) for name in ("route", "shard_rows", "nodes")}
     return OperatorMeasurement(**{**entry, **tuples})
 
 

@@ -50,8 +50,8 @@ def regroup(
     splits = []
     for executor in np.flatnonzero(np.asarray(cores) > node_cores).tolist():
         loads = np.asarray(shard_loads[executor], np.float64)
-        if len(loads) > 1:
-            half = balance(loads, np.zeros(len(loads), np.int64), 2, 1.0)
+        half = balance(loads, np.zeros(len(loads), np.int64), 2, 1.0) if len(loads) > 1 else None
+        if half is not None and half.moves:  # one hot shard, or no load at all, has no halves
             splits.append(Split(executor, tuple(sorted(half.moves))))
     return Regrouping(tuple(splits), tuple(_merges(shard_loads, home)))
 

@@ -66,12 +66,15 @@ def relabelled(route: Route, homes: Sequence[str], places: Sequence[str]) -> Rou
     """The same groups of shards under other task numbers, so that most stay where they are.
 
     `homes` says where each shard's state is, `places` where each task will run. Which group gets
-    which number is an assignment problem: as many shards as possible on their home.
+    which number is an assignment problem: as many shards as possible on their home, and among
+    such answers the one that keeps the most numbers.
     """
     tasks = len(places)
-    at_home = np.zeros((tasks, tasks))
-    for shard, group in enumerate(route):
-        at_home[group] += [homes[shard] == place for place in places]
+    number_of_node = {node: number for number, node in enumerate({*homes, *places})}
+    shards_of = np.zeros((tasks, len(number_of_node)))
+    np.add.at(shards_of, (list(route), [number_of_node[home] for home in homes]), 1.0)
+    at_home = shards_of[:, [number_of_node[place] for place in places]]
+    at_home[np.diag_indices(tasks)] += 0.5 / tasks  # together less than one shard
     groups, numbers = linear_sum_assignment(-at_home)
     number_of = dict(zip(groups.tolist(), numbers.tolist(), strict=True))
     return tuple(number_of[group] for group in route)

@@ -11,6 +11,7 @@ from tidegate.sim.fluid import Fluid
 from tidegate.sim.keyload import KeyLoad, ShuffledZipf, Stocks
 from tidegate.sim.nodes import Nodes
 from tidegate.sim.paradigms import PARADIGMS, Groups, Paradigm
+from tidegate.sim.regrouping import Regrouping
 
 STEP_S = 0.1
 CONTROL_S = 1.0
@@ -57,6 +58,8 @@ class Experiment:
     """Upstream executors that a resource-centric change must synchronise with."""
     shards_per_synchronisation: int = 1
     """Shards that a resource-centric synchronisation moves (the paper's: each its own)."""
+    regroup_every_s: float | None = None
+    """How often elastic executors are split and merged; None: never, as in the paper."""
     seconds: float = 120.0
     warm_up_s: float = 15.0
     seed: int = 7
@@ -74,6 +77,8 @@ class Outcome:
     remote_bytes_per_s: float
     """Data between executors and their remote cores."""
     moves: int
+    executors: int
+    """Groups of shards at the end: executors, where those are elastic."""
     scheduling_ms: float
     """Median of a decision: allocation, and placement where cores change hands."""
     series: tuple[float, ...]
@@ -163,7 +168,11 @@ class _Run:
             passing[per_group],
             experiment.shard_bytes,
             naive=experiment.paradigm == "naive-ec",
+            operator_of=per_group,
         )
+        self._regrouping: Regrouping | None = None
+        if elastic and experiment.regroup_every_s is not None:
+            self._regrouping = Regrouping(self._groups, experiment.regroup_every_s)
         self._elastic = elastic
         self._capacity = self._nodes.cores / float(work_s.sum())
         self._per_tuple = self._arrivals(0)
@@ -231,6 +240,7 @@ class _Run:
             (self._moved_bytes - counted[0]) / seconds,
             float(remote[warm:].sum()) / seconds,
             self._moves - counted[1],
+            len(self._groups.members),
             1e3 * float(np.median(times)) if times else 0.0,
             tuple((emitted.reshape(-1, control).sum(axis=1) / CONTROL_S).tolist()),
         )
@@ -277,6 +287,8 @@ class _Run:
         """Measure, and change what the paradigm may change."""
         if self._planned is None:
             self._loads.observe(self._seen, now_s)
+        if self._regrouping is not None:
+            self._regrouping.look(now_s, self._seen / CONTROL_S * self._fluid.work_s)
         rates = np.asarray(np.bincount(self._groups.group_of, self._seen / CONTROL_S), np.float64)
         self._seen = np.zeros_like(self._seen)
         loads = self._loads.loads

@@ -18,6 +18,7 @@ from tidegate.control.allocate import TooFewCores, assign
 from tidegate.control.balance import THETA, balance
 from tidegate.control.place import Executors, place
 from tidegate.control.route import even_route, rerouted, rescaled
+from tidegate.control.transition import transition
 from tidegate.models.queueing import Queues
 from tidegate.sim.nodes import Nodes
 
@@ -44,6 +45,8 @@ class Groups:
     """Bytes in and out per tuple, per group."""
     shard_bytes: float
     naive: bool = False
+    operator_of: Counts = field(default_factory=lambda: np.zeros(0, np.int64))
+    """The operator of each group; all are one operator's where it is not given."""
     owned: list[list[int]] = field(default_factory=list)
     """The cores of each group; a position in it is the number of a task."""
     home: Counts = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -54,6 +57,8 @@ class Groups:
 
     def __post_init__(self) -> None:
         count = len(self.work_s)
+        if not len(self.operator_of):
+            self.operator_of = np.zeros(count, np.int64)
         order = np.argsort(self.group_of, kind="stable")
         self.members = np.split(order, np.cumsum(np.bincount(self.group_of, minlength=count))[:-1])
         self.home = np.arange(count) * self.nodes.count // count
@@ -108,13 +113,17 @@ class Groups:
         if self.naive:
             self._own(self._anywhere(wanted))
             return
-        held = np.zeros((self.nodes.count, len(wanted)), np.int64)
-        for group, cores in enumerate(self.owned):
-            np.add.at(held[:, group], np.array(cores) // self.nodes.cores_each, 1)
         state = self.shard_bytes * np.array([len(shards) for shards in self.members], float)
         asked = Executors.of(wanted, state, rates * self.tuple_bytes, self.home)
         room = np.full(self.nodes.count, self.nodes.cores_each)
-        self._own(place(room, held, asked).cores)
+        self._own(place(room, self._held(), asked).cores)
+
+    def _held(self) -> Counts:
+        """Cores of each group on each node, a row per node."""
+        held = np.zeros((self.nodes.count, len(self.owned)), np.int64)
+        for group, cores in enumerate(self.owned):
+            np.add.at(held[:, group], np.array(cores, np.int64) // self.nodes.cores_each, 1)
+        return held
 
     def _anywhere(self, wanted: Counts) -> Counts:
         """Naive: cores are dealt anew in the order of the nodes, whoever had them."""
@@ -125,24 +134,23 @@ class Groups:
         return cores
 
     def _own(self, cores: Counts) -> None:
-        """Cores by number: who keeps cores on a node keeps the same ones."""
+        """Cores by number, first given and then taken; who keeps some on a node keeps the same."""
         each = self.nodes.cores_each
-        left = cores.copy()
+        groups = [str(group) for group in range(len(self.owned))]
+        nodes = [str(node) for node in range(self.nodes.count)]
         free = np.ones(self.nodes.cores, bool)
-        for group, owned in enumerate(self.owned):
-            kept = []
-            for core in owned:
-                if left[core // each, group] > 0:
-                    left[core // each, group] -= 1
-                    free[core] = False
-                    kept.append(core)
-            self.owned[group] = kept
-        where, who = np.nonzero(left)
-        for node, group in zip(where.tolist(), who.tolist(), strict=True):
-            spare = node * each + np.flatnonzero(free[node * each : (node + 1) * each])
-            taken = spare[: left[node, group]]
-            free[taken] = False
-            self.owned[group].extend(taken.tolist())
+        free[[core for owned in self.owned for core in owned]] = False
+        for change in transition(self._held(), cores, groups, nodes, nodes).changes:
+            node, owned = int(change.node), self.owned[int(change.executor)]
+            if change.cores < 0:
+                given = [core for core in owned if core // each == node][change.cores :]
+                free[given] = True
+                owned[:] = [core for core in owned if not free[core]]
+            else:
+                spare = node * each + np.flatnonzero(free[node * each : (node + 1) * each])
+                taken = spare[: change.cores]
+                free[taken] = False
+                owned.extend(taken.tolist())
 
     def _balanced(self, group: int, route: Counts, loads: Vector) -> Counts:
         """Shards of cores that were given away go to the others; then delta is brought to theta."""

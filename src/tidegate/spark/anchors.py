@@ -7,7 +7,8 @@ operator's rows, and the operator reads both (a cogroup of anchor and rows).
 A new anchor is made when the number of tasks or the executors change. Where its blocks come to lie
 is Spark's choice (a shuffle prefers hosts, never an executor), so the tasks' numbers follow: the
 next route is relabelled so that as many shards as possible stay on the executor whose cache has
-them. A rescale or a lost executor then moves only what must move.
+them, or on the host where its executors share one. A rescale or a lost executor then moves only
+what must move.
 """
 
 import itertools
@@ -23,6 +24,13 @@ Executors = frozenset[str]
 _serial = itertools.count()
 ALONE: Executors = frozenset()
 """All is one process: there is nothing to choose."""
+
+
+def host_of(place: str) -> str:
+    """The host in one of Spark's names of executors; another name is as it is."""
+    if not place.startswith("executor_"):
+        return place
+    return place.removeprefix("executor_").rsplit("_", 1)[0]
 
 
 def working_executors(session: SparkSession) -> Executors:
@@ -59,6 +67,8 @@ class Anchors:
     """The anchors of a segment's operators, and where each shard's cache is."""
 
     session: SparkSession
+    shared: bool = False
+    """Whether the executors of a host share their cache: any of them then has a shard's state."""
     _kept: dict[str, Anchor] = field(default_factory=dict)
     _homes: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -71,10 +81,11 @@ class Anchors:
         if executors == ALONE:
             return route
         anchor = self._anchor(operator, tasks, executors)
+        nodes = tuple(host_of(place) if self.shared else place for place in anchor.places)
         homes = self._homes.get(operator)
         if homes is not None:
-            route = relabelled(route, homes, anchor.places)
-        self._homes[operator] = tuple(anchor.places[task] for task in route)
+            route = relabelled(route, homes, nodes)
+        self._homes[operator] = tuple(nodes[task] for task in route)
         return route
 
     def _anchor(self, operator: str, tasks: int, executors: Executors) -> Anchor:

@@ -47,6 +47,8 @@ class _SegmentView:
     """(end, rows, duration) of the last batches."""
     busy: float | None = None
     """Cores at work in the last batches that ended."""
+    nodes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Of each keyed operator: the node of each task in the last batch."""
 
 
 class PipelineMeter:
@@ -270,12 +272,15 @@ class PipelineMeter:
             if not isinstance(node, Map | Keyed):
                 continue
             reports = [report for result in results for report in result.of(node.name)]
+            if results and isinstance(node, Keyed):
+                view.nodes[node.name] = nodes_of(results[-1].of(node.name))
             rows = sum(report.rows_in for report in reports)
             busy_s = sum(report.busy_s for report in reports)
             entry = plan.get(node.name)
             tasks = entry.tasks if entry is not None else _tasks_seen(reports)
             # A map without tasks of its own runs where its rows are: no other number is possible.
             bounds = node.tasks or TaskBounds(tasks, tasks)
+            nodes = view.nodes.get(node.name, ())
             per_row = [r.busy_s / r.rows_in for r in reports if r.rows_in]
             found.append(
                 OperatorMeasurement(
@@ -293,6 +298,8 @@ class PipelineMeter:
                     most_tasks=bounds.most,
                     route=entry.route if entry is not None else (),
                     shard_rows=_shard_rows(node, reports),
+                    nodes=nodes if len(nodes) == tasks else (),
+                    durable_bytes=sum(report.durable_bytes for report in reports),
                 )
             )
         return found
@@ -362,6 +369,14 @@ def _shard_rows(node: Map | Keyed, reports: list[TaskReport]) -> tuple[int, ...]
         if report.shard_rows is not None:
             total[report.shard_rows[0]] += report.shard_rows[1]
     return tuple(total.tolist())
+
+
+def nodes_of(reports: list[TaskReport]) -> tuple[str, ...]:
+    """The node of each task of one batch; none unless every task has told."""
+    told = {report.task: report.node for report in reports}
+    if set(told) != set(range(len(told))) or not all(told.values()):
+        return ()
+    return tuple(told[task] for task in range(len(told)))
 
 
 def _tasks_seen(reports: list[TaskReport]) -> int:

@@ -45,6 +45,10 @@ class TaskReport:
     """Shards whose state came from this node."""
     durable_reads: int = 0
     """Shards whose state was fetched from the durable part."""
+    durable_bytes: int = 0
+    """Bytes of the pieces that were fetched because the node did not have them."""
+    node: str = ""
+    """Whose cache it used: executors of a host may share one. Empty for a stage without state."""
     newest_event_us: int | None = None
     late_rows: int = 0
     stamps: Stamps | None = None

@@ -119,7 +119,7 @@ def _queries(
             Allocation(segment.nodes, tasks or least),
             Compiler(segment, place.state, folder, reports.accumulator, sample_every),
             reports,
-            Anchors(session),
+            Anchors(session, shared=Path(folder).is_absolute()),
         )
         part.prepare()
         segments[segment.name] = part

@@ -22,6 +22,7 @@ from tidegate.spark.failure import told_of
 from tidegate.spark.report import TaskReport
 from tidegate.spark.shedder import Shedder, ShedStage, class_of
 from tidegate.spark.stamps import ArrivalSample
+from tidegate.spark.state.layer import NodeCache
 from tidegate.spark.state.layout import shard_of, slot_of
 from tidegate.spark.state.task import Keeper, TaskState, conform
 from tidegate.spark.state.version import Version
@@ -42,6 +43,11 @@ def unpacked(content: bytes) -> Any:
 def place() -> str:
     """Where this runs; two executors of one host have different working directories."""
     return f"{socket.gethostname()}:{Path.cwd()}"
+
+
+def node_of(cache: NodeCache) -> str:
+    """Whose cache it is: the host's, or with a relative directory the executor's own."""
+    return socket.gethostname() if Path(cache.directory).is_absolute() else place()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +131,8 @@ class KeyedTask:
                     change=change,
                     own_reads=len(state.reads.own),
                     durable_reads=len(state.reads.durable),
+                    durable_bytes=state.reads.durable_bytes,
+                    node=node_of(keeper.cache),
                     newest_event_us=newest_event_us(batch, keeper.bound.event_time),
                     late_rows=update.late_rows,
                     stamps=None if stage.arrivals is None else stage.arrivals.of(rows),

@@ -10,6 +10,7 @@ from tidegate.control.bottleneck import Bottleneck, BottleneckFinder
 from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly
 from tidegate.view.changes import again, changes_of, outcome_of, words_of
+from tidegate.view.sizes import readable
 
 SETTLING = 2
 """Ticks after a change that say nothing of it yet."""
@@ -75,6 +76,8 @@ class Step:
     expected_latency_s: float | None
     before: Moment
     after: Moment
+    durable_bytes: int
+    """State that nodes fetched from then on, up to the next change; 0 where nothing was done."""
 
     @property
     def came(self) -> str:
@@ -93,6 +96,8 @@ class Step:
         before, after = self.before.bottleneck, self.after.bottleneck
         if before and after and before != after:
             parts.append(f"bottleneck {before} to {after}")
+        if self.durable_bytes:
+            parts.append(f"{readable(self.durable_bytes)} of state fetched")
         return "; ".join(parts) or "too little time to tell"
 
 
@@ -105,6 +110,8 @@ class Explanation:
     policies: tuple[str, ...]
     spans: tuple[Span, ...]
     steps: tuple[Step, ...]
+    fetched: tuple[tuple[str, int], ...]
+    """Operators whose nodes fetched state that they did not have, and bytes; the most first."""
 
     @property
     def limiting_s(self) -> float:
@@ -134,6 +141,19 @@ class Explanation:
         whose = "it" if worst == name else f"`{worst}`"
         return f"{first}; {whose} limited the pipeline for {most_s:,.0f} s of {total_s:,.0f} s."
 
+    @property
+    def durable_bytes(self) -> int:
+        """State that nodes fetched, in all."""
+        return sum(number for _, number in self.fetched)
+
+    @property
+    def fetching(self) -> str:
+        """One sentence on state that changed its node; empty where none did."""
+        if not self.fetched:
+            return ""
+        whose = ", ".join(f"`{name}` {readable(number)}" for name, number in self.fetched)
+        return f"Nodes fetched {readable(self.durable_bytes)} of state they did not have: {whose}."
+
     def document(self) -> dict[str, Any]:
         """For JSON: seconds since the first tick, loads and gains as fractions."""
         return {
@@ -141,6 +161,7 @@ class Explanation:
             "ticks": self.ticks,
             "policies": list(self.policies),
             "limited_seconds": round(self.limiting_s, 3),
+            "state_fetched_bytes": dict(self.fetched),
             "operators": [
                 {
                     "operator": name,
@@ -176,6 +197,7 @@ class Explanation:
                     ),
                     "before": step.before.document(),
                     "after": step.after.document(),
+                    "state_fetched_bytes": step.durable_bytes,
                     "came": step.came,
                 }
                 for step in self.steps
@@ -196,6 +218,7 @@ def explain(records: Sequence[Record]) -> Explanation:
         policies=tuple(dict.fromkeys(record.policy for record in records)),
         spans=tuple(_spans(records, found, start_s)),
         steps=tuple(_steps(records, found, start_s)),
+        fetched=tuple(_fetched(records)),
     )
 
 
@@ -288,6 +311,12 @@ def _steps(
                 expected_latency_s=record.decision.expected_latency_s,
                 before=_moment(records, found, ahead, last=1),
                 after=_moment(records, found, settled),
+                durable_bytes=sum(
+                    one.durable_bytes
+                    for other in range(place + 1, until + 1)
+                    for one in records[other].measurement.operators
+                    if record.acted
+                ),
             )
         )
     return steps
@@ -313,6 +342,15 @@ def _moment(
         capacity_rate=float(np.mean([one.capacity_rate for one in told])) if told else None,
         bottleneck=told[-1].operator if told else None,
     )
+
+
+def _fetched(records: Sequence[Record]) -> list[tuple[str, int]]:
+    """Bytes of state that the nodes of each operator fetched, for those that did."""
+    total: dict[str, int] = {}
+    for record in records:
+        for one in record.measurement.operators:
+            total[one.name] = total.get(one.name, 0) + one.durable_bytes
+    return sorted(((n, b) for n, b in total.items() if b), key=lambda pair: (-pair[1], pair[0]))
 
 
 def _rounded(value: float | None, digits: int) -> float | None:

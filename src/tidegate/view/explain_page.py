@@ -231,8 +231,12 @@ def _above(title: str, told: Explanation, left_out: Sequence[str]) -> str:
     shown = "".join(
         f"<div><dt>{escape(label)}</dt><dd>{escape(value)}</dd></div>" for label, value in figures
     )
-    said = "".join(f"<p>{escape(one)}</p>" for one in (told.headline, *left_out))
+    said = "".join(f"<p>{escape(one)}</p>" for one in _said(told, left_out))
     return f'<h1>{escape(title)}</h1>{said}<dl class="figures">{shown}</dl>'
+
+
+def _said(told: Explanation, left_out: Sequence[str]) -> list[str]:
+    return [one for one in (told.headline, told.fetching, *left_out) if one]
 
 
 def _spans(told: Explanation, run: Columns) -> str:

@@ -12,6 +12,7 @@ from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly
 from tidegate.view.changes import changes_of
 from tidegate.view.pooled import pooled_quantile
+from tidegate.view.sizes import readable
 
 Statistic = Literal["mean", "p50", "p95", "p99"]
 """Of a tick's latency: which of its numbers the target is meant for."""
@@ -46,6 +47,10 @@ class Summary:
     """Changes that went the other way than the change before."""
     moves: int
     """Shards moved, each time one moved."""
+    nodes: int
+    """Nodes that an operator's tasks ran on, at most; 0 where that was not told."""
+    durable_bytes: int
+    """State that nodes fetched because they did not have it."""
     held_back: int
     """Decisions that wanted a change and were not acted on."""
     arrived_rows: int
@@ -82,6 +87,8 @@ class Summary:
             "changes": self.changes,
             "reversals": self.reversals,
             "moves": self.moves,
+            "nodes": self.nodes,
+            "state_fetched_bytes": self.durable_bytes,
             "held_back": self.held_back,
             "arrived": self.arrived_rows,
             "rows": self.rows,
@@ -106,11 +113,18 @@ class Summary:
             ("changes of cores or tasks", f"{self.changes:,d}"),
             ("reversals", f"{self.reversals:,d}"),
             ("shards moved", f"{self.moves:,d}"),
+            *self._fetched(),
             ("decisions held back", f"{self.held_back:,d}"),
             ("rows arrived", f"{self.arrived_rows:,d}"),
             ("rows completed", f"{self.rows:,d}"),
             ("largest backlog, rows", f"{self.largest_backlog_rows:,d}"),
         ]
+
+    def _fetched(self) -> list[tuple[str, str]]:
+        """Nothing to say of one node that had all it needed."""
+        if self.nodes < 2 and not self.durable_bytes:
+            return []
+        return [("state fetched by nodes", readable(self.durable_bytes))]
 
     def table(self, title: str) -> Table:
         """For the terminal."""
@@ -183,6 +197,8 @@ def summarise(
             for change in changes
             if record.acted and change.kind == "moves"
         ),
+        nodes=max((len(set(one.nodes)) for tick in ticks for one in tick.operators), default=0),
+        durable_bytes=sum(one.durable_bytes for tick in ticks for one in tick.operators),
         held_back=sum(
             1
             for record, changes in zip(records, wanted, strict=True)

@@ -15,6 +15,7 @@ from tidegate.control.bottleneck import Bottleneck
 from tidegate.control.measurement import Latency
 from tidegate.control.record import Record
 from tidegate.view.changes import again, changes_of, outcome_of, words_of
+from tidegate.view.sizes import readable
 from tidegate.view.sparkline import sparkline
 from tidegate.view.summary import Statistic
 
@@ -247,18 +248,9 @@ def _operators(record: Record) -> Table:
             f"{one.arrival_rate:,.0f}",
             f"{busy:.1f}",
             f"{one.imbalance:.2f}",
-            _bytes(one.state_bytes) if one.route or one.state_bytes else "-",
+            readable(one.state_bytes) if one.route or one.state_bytes else "-",
         )
     left_out = len(tick.operators) - len(fullest)
     if left_out > 0:
         table.add_row(f"and {left_out} more", "", "", "", "", "")
     return table
-
-
-def _bytes(number: int) -> str:
-    size = float(number)
-    for unit in ("B", "KiB", "MiB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} GiB"

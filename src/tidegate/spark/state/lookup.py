@@ -31,6 +31,8 @@ class Reads:
 
     own: set[int] = field(default_factory=set)
     durable: set[int] = field(default_factory=set)
+    durable_bytes: int = 0
+    """Bytes of the pieces that were fetched, each counted once whatever shards it has."""
 
 
 def open_chains(
@@ -50,6 +52,8 @@ def open_chains(
             if not mine.any():
                 continue
             layer, own = cache.layer(file.name, index)
+            if not own:
+                reads.durable_bytes += layer.table.nbytes
             held = np.flatnonzero(
                 mine & (np.diff(layer.bounds)[piece.first_shard : piece.last_shard + 1] > 0)
             )

@@ -1,0 +1,11 @@
+"""Bytes as people read them."""
+
+
+def readable(number: int) -> str:
+    """With the largest unit that leaves a number of at least 1."""
+    size = float(number)
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} GiB"
