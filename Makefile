@@ -29,7 +29,7 @@ test: java unit
 	@$(ENV) $(BIN)/python -m pytest tests/spark $(ARGS)
 
 unit: $(VENV)/.dev
-	@$(ENV) $(BIN)/python -m pytest tests/unit -n 2 $(ARGS)
+	@$(ENV) $(BIN)/python -m pytest tests/unit -n 2 --dist loadfile $(ARGS)
 
 ROUNDS ?= 20
 chaos: $(VENV)/.dev java
