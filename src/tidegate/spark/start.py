@@ -24,6 +24,7 @@ from tidegate.spark.report import Reports
 from tidegate.spark.run import Run
 from tidegate.spark.segment import SegmentRun
 from tidegate.spark.state.files import Durable
+from tidegate.spark.workers import start_workers
 from tidegate.units import parse_duration
 
 CACHE_VARIABLE = "TIDEGATE_CACHE"
@@ -85,6 +86,7 @@ def start(
     if options is not None:
         known = options
         rehearse(lambda: new_controller(known), options.tick_s)
+    start_workers(session)
     run = _queries(graph, session, checkpoint, trigger, tasks, cache, sample_every, options)
     if options is not None:
         run.loop = ControlLoop(run, session, options, checkpoint)
