@@ -15,7 +15,7 @@ help:
 	@echo "make demo    a pipeline on Spark under a surge, 90 seconds (ARGS='--seconds 30' adds options)"
 	@echo "make test    all tests"
 	@echo "make unit    the tests that need no Spark"
-	@echo "make chaos   kill -9 of drivers and executors, many rounds (ROUNDS=20)"
+	@echo "make chaos   kill -9 of drivers and executors, many rounds (ROUNDS=20); executors that come and go"
 	@echo "make soak    a changing load for a while, watching memory and disk (MINUTES=20)"
 	@echo "make lint    ruff and mypy"
 	@echo "make bench   all benchmarks, short form (NAME=source for one, ARGS= for options)"
@@ -33,7 +33,8 @@ unit: $(VENV)/.dev
 
 ROUNDS ?= 20
 chaos: $(VENV)/.dev java
-	@TIDEGATE_CHAOS_ROUNDS=$(ROUNDS) $(ENV) $(BIN)/python -m pytest tests/spark/test_chaos.py $(ARGS)
+	@TIDEGATE_CHAOS_ROUNDS=$(ROUNDS) $(ENV) $(BIN)/python -m pytest tests/spark/test_chaos.py \
+		tests/spark/test_executors.py $(ARGS)
 
 MINUTES ?= 20
 soak: $(VENV)/.dev java
