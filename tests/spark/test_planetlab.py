@@ -55,7 +55,10 @@ def test_offered_is_kept_and_shed_for_every_node(spark, tmp_path, wait_for, monk
     )
     try:
         wait_for(
-            lambda: run.loop.failure or any(count.shed for count in run.counts().values()),
+            lambda: (
+                run.loop.failure
+                or any(count.shed and count.kept for count in run.counts().values())
+            ),
             run.queries["main"],
         )
         assert run.loop.failure is None
