@@ -1,5 +1,6 @@
 """The command line: exits 0, 1 (it failed) or 2 (it was asked wrongly), never with a traceback."""
 
+import os
 import sys
 from typing import Annotated
 
@@ -16,6 +17,9 @@ from tidegate.commands.planetlab import planetlab
 from tidegate.commands.simulate import simulate
 from tidegate.commands.state import state
 from tidegate.errors import AskedWrongly, TidegateError
+
+TRACEBACK = "TIDEGATE_TRACEBACK"
+"""Set it to see where an unexpected error came from."""
 
 app = typer.Typer(
     name="tidegate",
@@ -51,6 +55,11 @@ app.command("backtest")(backtest)
 app.command("planetlab")(planetlab)
 
 
+def _first_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else "it said nothing more"
+
+
 def main() -> None:
     """The console entry point: turns our errors into one sentence and an exit code."""
     try:
@@ -60,6 +69,12 @@ def main() -> None:
         sys.exit(2)
     except TidegateError as error:
         complain(error)
+        sys.exit(1)
+    except Exception as error:  # a fault of ours or of Spark's: what it says, not the way to it
+        if os.environ.get(TRACEBACK):
+            raise
+        what = f"{type(error).__name__}: {_first_line(error)}"
+        complain(TidegateError(f"it failed with {what}; set {TRACEBACK}=1 to see where"))
         sys.exit(1)
     except KeyboardInterrupt:
         err.print("tidegate: stopped")

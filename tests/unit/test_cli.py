@@ -97,3 +97,19 @@ def test_bench_list_as_json(tidegate) -> None:
 
 def test_version(tidegate) -> None:
     assert tidegate("--version").stdout.startswith("tidegate ")
+
+
+def test_an_unexpected_error_is_one_sentence(tidegate, monkeypatch) -> None:
+    def broken() -> None:
+        raise RuntimeError("\nthe engine stopped\nat line 1\nat line 2")
+
+    monkeypatch.setattr("tidegate.cli.app", broken)
+    done = tidegate()
+    assert done.returncode == 1
+    assert done.stderr.strip() == (
+        "tidegate: it failed with RuntimeError: the engine stopped; set TIDEGATE_TRACEBACK=1 to see"
+        " where"
+    )
+    monkeypatch.setenv("TIDEGATE_TRACEBACK", "1")
+    with pytest.raises(RuntimeError):
+        tidegate()
