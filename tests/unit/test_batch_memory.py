@@ -1,10 +1,12 @@
 """What is remembered of batches, where they are too alike to tell, and the way out of a backlog."""
 
+import math
+
 import numpy as np
 import pytest
 
 from tidegate.control.catch_up import cores_to_catch_up
-from tidegate.control.coming import ComingLoad
+from tidegate.control.coming import MOST_MARGIN, MOST_MOMENTUM, ComingLoad
 from tidegate.forecast.trend import DampedTrend
 from tidegate.models.batch_memory import BatchMemory
 from tidegate.models.microbatch import BatchCost
@@ -95,7 +97,7 @@ def test_a_ramp_goes_on_and_ends() -> None:
     assert np.all(np.diff(forecast.variance) > 0)
 
 
-def test_the_margin_covers_noise_and_a_leap_is_taken_for_what_it_is() -> None:
+def test_the_margin_covers_noise_and_a_leap_is_taken_to_go_on_for_a_tick() -> None:
     coming = ComingLoad(coverage=0.9)
     rng = np.random.default_rng(8)
     planned = 0.0
@@ -109,4 +111,6 @@ def test_the_margin_covers_noise_and_a_leap_is_taken_for_what_it_is() -> None:
     assert 0.85 <= np.mean(covered) <= 1.0
     assert planned < 1400.0
     coming.observe(5000.0, 400.0)
-    assert coming.within(2).rate == 5000.0
+    assert coming.within(2).planned == pytest.approx(5000.0 * MOST_MOMENTUM)
+    coming.observe(5000.0, 401.0)
+    assert 5000.0 <= coming.within(2).planned <= 5000.0 * math.exp(MOST_MARGIN)

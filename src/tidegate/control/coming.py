@@ -25,8 +25,8 @@ LEAP = 0.2
 """Beyond the margin and this, a rate is no noise: the load has leapt, whatever was forecast."""
 
 MOST_MOMENTUM = 1.4
-"""A leap is taken to go on for one more tick, by this factor at most: cores that come too early
-cost seconds, cores that come too late a backlog."""
+"""Growth beyond noise is taken to go on for one more tick, by this factor at most: cores that come
+too early cost seconds, cores that come too late a backlog."""
 
 
 _MOST_CHANGE = 0.5
@@ -101,9 +101,12 @@ class ComingLoad:
         units = max(self._margin.quantile(self._coverage), 0.0)
         margin = min(units * self._restless, MOST_MARGIN)
         if self._last > rate * math.exp(margin + LEAP):
-            grown = self._last / self._before if self._before > 0.0 else 1.0
-            rate = self._last * min(max(grown, 1.0), MOST_MOMENTUM)
-            margin = 0.0  # the growth that is taken to go on is reserve enough
+            rate = self._last
+        grown = self._last / self._before if self._before > 0.0 else 1.0
+        if grown >= math.exp(LEAP):
+            further = self._last * min(grown, MOST_MOMENTUM)
+            if further > rate * math.exp(margin):
+                rate, margin = further, 0.0  # growth that goes on is reserve enough
         if self._said is None:
             self._said = (self._step + ahead, rate, self._restless)
             self._since.clear()
