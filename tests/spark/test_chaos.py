@@ -164,7 +164,7 @@ def test_kill_nine_of_drivers_and_executors(tmp_path):
     assert not list((tmp_path / "out").glob("differs-*"))
     output: dict[str, tuple[int, int]] = {}
     files = sorted((tmp_path / "out").glob("*.json"))
-    assert len(files) == batches
+    assert 0 < len(files) <= batches
     for file in files:
         output |= {row["k"]: (row["n"], row["total"]) for row in json.loads(file.read_text())}
     assert output == expected
