@@ -11,6 +11,7 @@ from tidegate.control.replay import replay
 from tidegate.errors import AskedWrongly
 from tidegate.pipelines.functions import count
 from tidegate.recording import read_records
+from tidegate.spark.early import early
 from tidegate.spark.loop import ControlLoop, new_controller
 
 
@@ -89,6 +90,8 @@ def test_what_is_decided_holds_from_the_next_batch_on(spark, tmp_path, wait_for)
         ({"target": "fast"}, "fast"),
         ({"excluded": ["9-10"]}, "9-10"),
         ({"target": None, "cores": (1, 2)}, "give target="),
+        ({"target": "2 ms", "shed": True}, "a target of 2 ms is below the floor of"),
+        ({"trigger": "4 s", "target": "1500 ms", "shed": True}, "below the floor of 2 s"),
     ],
 )
 def test_a_wrong_wish_is_refused_before_anything_starts(spark, tmp_path, options, message):
@@ -96,3 +99,58 @@ def test_a_wrong_wish_is_refused_before_anything_starts(spark, tmp_path, options
     with pytest.raises(AskedWrongly, match=message):
         flow.start(str(tmp_path / "ck"), **{"target": "2 seconds", "cores": (1, 2), **options})
     assert not (tmp_path / "ck").exists()
+
+
+def test_a_target_out_of_reach_is_said_at_the_start(spark, tmp_path) -> None:
+    flow = flow_of(spark, "constant:10", wait_s=0.0)
+    with pytest.warns(UserWarning, match="2 ms is below this pipeline's floor of .* at its best"):
+        flow.start(str(tmp_path / "ck"), target="2 ms", cores=(1, 2)).stop()
+
+
+def test_what_a_run_learned_is_known_to_the_next_start(spark, tmp_path, wait_for) -> None:
+    flow = flow_of(spark, "constant:20", wait_s=0.001)
+    run = flow.start(str(tmp_path / "ck"), target="5 seconds", cores=(1, 2), tasks=1)
+    loop = loop_of(run)
+
+    def learned() -> bool:
+        return any("main.a0_s" in record.beliefs for record in list(loop.records))
+
+    try:
+        wait_for(learned, run.queries["main"])
+    finally:
+        run.stop()
+    records = (tmp_path / "ck" / "records.jsonl").read_bytes()
+    # Above what an empty job takes, and below what this pipeline's batches do.
+    with pytest.raises(AskedWrongly, match="a target of 60 ms is below the floor of"):
+        flow.start(str(tmp_path / "ck"), target="60 ms", cores=(1, 2), shed=True)
+    assert (tmp_path / "ck" / "records.jsonl").read_bytes() == records
+
+
+def test_a_running_batch_tells_its_arrivals_before_it_is_over(spark, tmp_path, wait_for) -> None:
+    stream = tg.arrivals(spark, "constant:200", keys="zipf:100,0.8", partitions=2)
+    flow = (
+        tg.pipeline("slow", stream, arrival="timestamp")
+        .map(waiting_map(0.0), name="enrich", tasks=(1, 4))
+        .keyed("count", Waiting(count(), 0.02), key="key", shards=16)
+    )
+    run = flow.start(str(tmp_path / "ck"), tasks=2)
+    part = run.segments["main"]
+    told = {}
+
+    def caught() -> bool:
+        """A batch that told its rows while it ran, and is over now."""
+        plan, seen = part.running, early(part)
+        if plan is not None and seen is not None and part.running is plan:
+            told[plan.batch_id] = seen
+        return any(result.plan.batch_id in told for result in run.results())
+
+    try:
+        wait_for(caught, run.queries["main"])
+    finally:
+        run.stop()
+    for result in run.results():
+        if result.plan.batch_id in told:
+            rows = sum(report.rows_in for report in result.of("enrich"))
+            seen = told[result.plan.batch_id]
+            assert seen.kept == seen.offered.rows == rows > 0
+            assert result.started_s * 1e6 - 60e6 < seen.newest_us <= result.started_s * 1e6

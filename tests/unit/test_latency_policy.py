@@ -206,3 +206,36 @@ def test_a_flat_load_has_few_changes() -> None:
     outcome = simulate(calm, controller())
     assert outcome.reversals() <= 2
     assert len(outcome.changes()) <= 8
+
+
+def test_it_keeps_enough_cores_for_a_load_that_doubles_at_once() -> None:
+    """1,150 rows/s fit well on 2 cores; twice as many would be lost before they are seen."""
+    station = MicroBatchStation(cost=COST, arrival_rate=1150.0)
+    assert station.latency(2) < 0.8 * TARGET_S < TARGET_S < station.leap_latency(2, 2.0)
+    planned = {}
+    for leap in (1.0, 2.0):
+        options = LatencyOptions(scale_in_after_s=5.0, leap=leap)
+        policy = taught(LatencyPolicy(TARGET_S, BOUNDS, options))
+        decisions = [policy.decide(steady(30 + n, 1150.0, 8)) for n in range(40)]
+        planned[leap] = [d.cores for d in decisions if d.cores is not None][-1]
+    assert planned[1.0] == 2
+    assert planned[2.0] is not None and planned[2.0] >= 3
+    assert station.leap_latency(planned[2.0], 2.0) < 1.1 * TARGET_S
+
+
+def test_it_asks_for_the_cores_that_a_leap_would_need_and_says_so() -> None:
+    policy = taught(LatencyPolicy(TARGET_S, BOUNDS))
+    decision = after(policy, 1200.0, 2, 12)
+    assert decision.cores is not None and decision.cores > 2
+    assert "2 times as high would be lost before it is seen" in decision.reason
+
+
+def test_no_leap_is_planned_to_a_load_that_all_cores_could_not_carry() -> None:
+    for leap in (1.0, 2.0):
+        policy = taught(LatencyPolicy(TARGET_S, Bounds(1, 3), LatencyOptions(leap=leap)))
+        assert after(policy, 1900.0, 3, 5).holds
+
+
+def test_a_leap_below_one_is_refused() -> None:
+    with pytest.raises(AskedWrongly, match=r"leap of 0\.5"):
+        LatencyOptions(leap=0.5)

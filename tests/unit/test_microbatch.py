@@ -103,3 +103,30 @@ def test_rows_that_fall_by_chance_are_as_uneven_as_drawn(rows: int, tasks: int) 
     found = float(np.mean(drawn.max(axis=1))) * tasks / rows
     assert chance_imbalance(rows, tasks) == pytest.approx(found, rel=0.04)
     assert chance_imbalance(rows, 1) == 1.0
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.floats(0.01, 1.0),
+    st.floats(0.05, 0.9),
+    st.integers(1, 12),
+    st.floats(0.0, 3.0),
+    st.floats(1.0, 4.0),
+)
+def test_the_first_batch_of_a_leap_is_the_one_that_is_played(
+    fixed_s: float, rho: float, tasks: int, interval_s: float, factor: float
+) -> None:
+    cost = BatchCost(fixed_s=fixed_s, per_task_s=0.01, work_s=0.01)
+    rate = rho * tasks / 0.01
+    station = MicroBatchStation(cost=cost, arrival_rate=rate, interval_s=interval_s)
+    period_s = max(station.duration_s(tasks), interval_s)
+    rows = factor * rate * period_s  # came during a steady batch, `factor` times as fast
+    waited_s = period_s / 2.0
+    expected_s = waited_s + cost.duration_s(rows, tasks)
+    assert station.leap_latency(tasks, factor) == pytest.approx(expected_s, rel=1e-6)
+    assert station.leap_latency(tasks, 1.0) == pytest.approx(station.latency(tasks), rel=1e-6)
+
+
+def test_no_leap_is_met_by_a_station_that_cannot_keep_up() -> None:
+    station = MicroBatchStation(cost=SPARK, arrival_rate=500.0)
+    assert math.isinf(station.leap_latency(4, 2.0))

@@ -105,9 +105,9 @@ def test_floors_that_add_up_to_more_than_there_is_are_refused() -> None:
 
 def test_a_target_below_the_floor_is_refused() -> None:
     cost = BatchCost(fixed_s=0.3, work_s=1e-3)
-    refuse_below_floor(0.46, cost, 4)
+    refuse_below_floor(0.46, 1.5 * cost.overhead_s(4))
     with pytest.raises(AskedWrongly, match="below the floor of 450 ms"):
-        refuse_below_floor(0.4, cost, 4)
+        refuse_below_floor(0.4, 1.5 * cost.overhead_s(4))
 
 
 @settings(max_examples=100, deadline=None)

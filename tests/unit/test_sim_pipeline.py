@@ -1,5 +1,7 @@
 """The simulated pipeline keeps its own laws, and the default policy keeps its promises in it."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from pipeline_worlds import BOUNDS, TARGET_S, controller, world
@@ -8,6 +10,7 @@ from tidegate.control.balance import Balancer
 from tidegate.control.controller import Controller, Limits, excluded_periods
 from tidegate.control.policies.catalogue import PIPELINE_POLICIES, pipeline_policy
 from tidegate.control.policies.cycle import Bounds
+from tidegate.control.policies.latency import LatencyOptions
 from tidegate.errors import AskedWrongly
 from tidegate.models.microbatch import BatchCost, MicroBatchStation
 from tidegate.sim.pipeline import Outcome, Segment, Stage, World, simulate
@@ -147,3 +150,45 @@ def test_unknown_policies_and_empty_worlds_are_refused() -> None:
         pipeline_policy("tidegat", target_s=1.0, bounds=BOUNDS)
     with pytest.raises(AskedWrongly, match="at least one tick"):
         static(plain(10.0, 1, seconds=0.1), 1)
+
+
+def test_arrivals_can_be_told_as_late_as_spark_tells_them() -> None:
+    """The rows of a batch are known once its first stage is over, so a step is seen late."""
+    at_once, later = (
+        simulate(
+            dataclasses.replace(
+                plain(500.0, 4), profile=steps([(0, 500), (20, 1500)]), prompt=told
+            ),
+            controller(bounds=Bounds(4, 4)),
+        )
+        for told in (True, False)
+    )
+
+    def seen(outcome: Outcome) -> int:
+        rates = [record.measurement.arrival_rate for record in outcome.records]
+        return next(tick for tick, rate in enumerate(rates) if rate > 1000.0)
+
+    assert seen(at_once) < seen(later) <= seen(at_once) + 2
+    steady = [record.measurement.arrival_rate for record in later.records[10:18]]
+    assert steady == pytest.approx([500.0] * 8, rel=0.05)
+
+
+def test_a_surge_that_is_seen_late_is_held() -> None:
+    """200 to 800 rows/s within 6 s, told as Spark tells it, on the demo's costs."""
+    ramp = [(0, 200.0), *((30 + n, 200.0 + 100.0 * (n + 1)) for n in range(6)), (54, 200.0)]
+    stages = (Stage(name="enrich", work_s=0.003), Stage(name="count", work_s=0.004))
+    segment = Segment(fixed_s=0.27, per_task_s=0.014, stages=stages)
+    for seed in range(1, 4):
+        scene = World(
+            segments=(segment,),
+            profile=steps(ramp),
+            seconds=90.0,
+            cores=2,
+            noise=0.07,
+            seed=seed,
+            prompt=False,
+        )
+        options = LatencyOptions(scale_in_after_s=5.0)
+        outcome = simulate(scene, controller(2.0, bounds=Bounds(2, 16), options=options))
+        assert outcome.within(2.0, after_s=20.0) >= 0.95
+        assert outcome.core_seconds < 0.65 * 10 * 90

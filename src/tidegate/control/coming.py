@@ -28,7 +28,6 @@ MOST_MOMENTUM = 1.4
 """Growth beyond noise is taken to go on for one more tick, by this factor at most: cores that come
 too early cost seconds, cores that come too late a backlog."""
 
-
 _MOST_CHANGE = 0.5
 _CALM = 0.025
 """The least that a rate is taken to change from tick to tick, in its logarithm."""
@@ -80,7 +79,12 @@ class ComingLoad:
         self._before = 0.0
 
     def observe(self, rate: float, at_s: float) -> None:
-        """One more tick; settles the forecast whose horizon it ends."""
+        """One more tick; settles the forecast whose horizon it ends.
+
+        Nothing is learned before the first row: that load begins says nothing of how it changes.
+        """
+        if rate <= 0.0 and self._step == 0:
+            return
         self._step += 1
         self._forecaster.observe(rate, at_s)
         if rate > 0.0 and self._last > 0.0:
@@ -97,6 +101,8 @@ class ComingLoad:
     def within(self, ticks: int) -> Coming:
         """The load of the next ticks; called after `observe`."""
         ahead = max(ticks, 1)
+        if self._step == 0:
+            return Coming(rate=0.0, margin=1.0)
         rate = max(float(self._forecaster.forecast(ahead).mean.max()), 0.0)
         units = max(self._margin.quantile(self._coverage), 0.0)
         margin = min(units * self._restless, MOST_MARGIN)

@@ -10,7 +10,6 @@ from typing import Protocol
 
 from tidegate.control.water_fill import water_fill
 from tidegate.errors import AskedWrongly, nearest
-from tidegate.models.microbatch import BatchCost
 from tidegate.units import format_duration
 
 
@@ -92,9 +91,8 @@ def refuse_overpromised(
         )
 
 
-def refuse_below_floor(target_s: float, cost: BatchCost, tasks: int) -> None:
+def refuse_below_floor(target_s: float, floor_s: float) -> None:
     """Refuse a target that an empty micro-batch misses: shedding everything would not reach it."""
-    floor_s = 1.5 * cost.overhead_s(tasks)
     if target_s <= floor_s:
         raise AskedWrongly(
             f"a target of {format_duration(target_s)} is below the floor of"

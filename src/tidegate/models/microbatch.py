@@ -120,3 +120,17 @@ class MicroBatchStation:
         """
         duration_s = self.duration_s(tasks)
         return max(1.5 * duration_s, self.interval_s / 2.0 + duration_s)
+
+    def leap_latency(self, tasks: int, factor: float) -> float:
+        """Mean latency of the first batch whose rows came `factor` times as fast as before.
+
+        They came during a steady batch, so they waited half of it, and are `factor` times as many:
+        E[T] = max(D, P)/2 + a + factor (D - a). No scaling is quick enough for that batch: it runs
+        on the tasks that were there.
+        """
+        duration_s = self.duration_s(tasks)
+        if duration_s == float("inf"):
+            return duration_s
+        overhead_s = self.cost.overhead_s(tasks)
+        waited_s = max(duration_s, self.interval_s) / 2.0
+        return waited_s + overhead_s + factor * (duration_s - overhead_s)

@@ -111,6 +111,9 @@ class World:
     poisson: bool = False
     odd_batches: float = 0.0
     """Share of batches that take three times as long (garbage collection)."""
+    prompt: bool = True
+    """Whether arrivals are known as they come; else as Spark's meter tells them: those of a batch
+    once its first stage is over."""
     stalls: tuple[tuple[float, float], ...] = ()
     """Spans (begin, end) in which nothing is measured: the ticks are stale."""
     seed: int = 1
@@ -165,6 +168,8 @@ class _Batch:
     tasks: int
     imbalance: float
     started_s: float
+    told_s: float
+    """When its first stage is over, so that its rows are known."""
     ended_s: float
     busy_s: dict[str, float]
     shard_rows: dict[str, Vector]
@@ -191,6 +196,8 @@ class _Running:
     batches: int = 0
     ended: list[tuple[int, _Batch]] = field(default_factory=list)
     offered: float = 0.0
+    told_s: float = 0.0
+    """Until when arrivals are known: to the start of the newest batch that has told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -370,6 +377,7 @@ class PipelineSimulation:
         waves = max(crowd, 1.0)
         duration_s = segment.fixed_s + segment.per_task_s * widest
         busy_s, shard_rows, imbalances = {}, {}, {}
+        first_s = 0.0
         gathering_s = offered * segment.gather_s / widest if segment.after is None else 0.0
         mean_s = slowest_s = gathering_s
         for stage in segment.stages:
@@ -384,6 +392,7 @@ class PipelineSimulation:
             imbalances[stage.name] = delta
             mean_s += work_s / tasks
             slowest_s += work_s * delta / tasks
+            first_s = first_s or duration_s + slowest_s * waves
         noise = math.exp(self._random.normal(0.0, self._world.noise)) if self._world.noise else 1.0
         if self._world.odd_batches and self._random.random() < self._world.odd_batches:
             noise *= 3.0
@@ -396,6 +405,7 @@ class PipelineSimulation:
             tasks=widest,
             imbalance=slowest_s / mean_s if mean_s > 0.0 else 1.0,
             started_s=at_s,
+            told_s=at_s + first_s * noise,
             ended_s=at_s + duration_s,
             busy_s=busy_s,
             shard_rows=shard_rows,
@@ -413,6 +423,7 @@ class PipelineSimulation:
         one.ended.append((one.batches, batch))
         one.batches += 1
         one.free_s = batch.ended_s
+        one.told_s = batch.started_s
         followers = [other for other in self._running if other.segment.after == one.segment.name]
         for other in followers:
             other.queue.put(batch.arrived_s, batch.ended_s, batch.counts)
@@ -424,6 +435,8 @@ class PipelineSimulation:
         world = self._world
         span_s = end_s - begin_s
         arrived = self._arrivals.offered(begin_s, end_s)
+        if not world.prompt:
+            arrived = self._told_rate(end_s) * span_s
         operators, segments, last = [], [], []
         sources = []
         busy_s = 0.0
@@ -476,6 +489,17 @@ class PipelineSimulation:
             keep=self._keep,
             sources=tuple(sources),
         )
+
+    def _told_rate(self, at_s: float) -> float:
+        """Rows per second of the newest second that batches have told of."""
+        newest_s = 0.0
+        for one in self._running:
+            if one.segment.after is None:
+                if one.batch is not None and one.batch.told_s <= at_s:
+                    one.told_s = one.batch.started_s
+                newest_s = max(newest_s, one.told_s)
+        begin_s = max(newest_s - 1.0, 0.0)
+        return self._arrivals.offered(begin_s, newest_s) / max(newest_s - begin_s, BUCKET_S)
 
     def _segment(
         self, one: _Running, ended: Sequence[tuple[int, _Batch]], rate: float, waiting: float

@@ -143,7 +143,7 @@ def _engine(by: str | None, target_s: float, lowest: float, seconds: float, seed
 def _micro_batch(
     by: str | None, target_s: float, lowest: float, seconds: float, seed: int
 ) -> Series:
-    refuse_below_floor(target_s, COST, CORES)
+    refuse_below_floor(target_s, 1.5 * COST.overhead_s(CORES))
     most_rate = CORES / COST.work_s
     stage = Stage(name="work", work_s=COST.work_s)
     segment = Segment(fixed_s=COST.fixed_s, gather_s=GATHER_S, stages=(stage,))

@@ -5,7 +5,6 @@ last one. Rows carry no stamps, so sojourns are those of evenly spread arrivals 
 and what has arrived since the last finished batch began is its rate times the time since.
 """
 
-import re
 import statistics
 import time
 from collections import deque
@@ -19,7 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tidegate.control.measurement import BatchMeasurement, Measurement, SegmentMeasurement
 from tidegate.control.spread import split
 from tidegate.control.uniform_sojourn import SpreadBatch, uniform_sojourn
-from tidegate.spark.meter import Meter
+from tidegate.spark.meter import Meter, trigger_interval_s
 from tidegate.spark.negotiate import Negotiator
 from tidegate.spark.pipeline_meter import STALE_S
 from tidegate.spark.progress import BatchProgress
@@ -34,7 +33,6 @@ WORK_WINDOW_S = 10.0
 SHARES_EVERY_S = 10.0
 """How often the cores are shared out anew among several queries."""
 _REMEMBERED = 128
-_INTERVAL = re.compile(r"ProcessingTimeTrigger\((\d+)\)")
 
 
 @dataclass(slots=True)
@@ -237,13 +235,6 @@ class ExecutorTime:
             self._total_ms += spent_ms - self._last_ms.get(name, 0)
             self._last_ms[name] = spent_ms
         return self._total_ms / 1000.0
-
-
-def trigger_interval_s(query: StreamingQuery) -> float:
-    """P of a query with a fixed trigger interval; 0 where the next batch follows at once."""
-    trigger = query._jsq.streamingQuery().trigger().toString()
-    found = _INTERVAL.search(trigger)
-    return int(found[1]) / 1000.0 if found else 0.0
 
 
 def spread_of(progress: BatchProgress) -> SpreadBatch | None:

@@ -1,5 +1,6 @@
 """The meter: Spark's progress and the rows' own stamps, folded into one picture per batch."""
 
+import re
 from dataclasses import dataclass
 
 from pyspark.sql.streaming.query import StreamingQuery
@@ -8,6 +9,8 @@ from tidegate.control.measurement import Latency
 from tidegate.control.sojourn import BatchStamps, SojournWindow, sojourn
 from tidegate.spark.progress import BatchProgress, batch_progress
 from tidegate.spark.stamps import StampCounter
+
+_INTERVAL = re.compile(r"ProcessingTimeTrigger\((\d+)\)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,3 +67,10 @@ class Meter:
             if progress is not None:
                 fresh.append(progress)
         return fresh[::-1]
+
+
+def trigger_interval_s(query: StreamingQuery) -> float:
+    """P of a query with a fixed trigger interval; 0 where the next batch follows at once."""
+    trigger = query._jsq.streamingQuery().trigger().toString()
+    found = _INTERVAL.search(trigger)
+    return int(found[1]) / 1000.0 if found else 0.0

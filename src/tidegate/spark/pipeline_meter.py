@@ -20,7 +20,8 @@ from tidegate.control.measurement import (
 )
 from tidegate.control.sojourn import SLOT_US, BatchStamps, SojournWindow, Stamps, merged
 from tidegate.pipelines.graph import Keyed, Map, Segment, TaskBounds
-from tidegate.spark.meter import Meter
+from tidegate.spark.early import Early, early, early_of, offered_stamps
+from tidegate.spark.meter import Meter, trigger_interval_s
 from tidegate.spark.negotiate import Negotiator
 from tidegate.spark.progress import BatchProgress
 from tidegate.spark.report import TaskReport
@@ -39,6 +40,7 @@ class _SegmentView:
 
     segment: Segment
     meter: Meter
+    trigger_s: float
     waiting: dict[int, BatchProgress] = field(default_factory=dict)
     seen: set[int] = field(default_factory=set)
     last_tasks: Mapping[str, int] = field(default_factory=dict)
@@ -59,7 +61,9 @@ class PipelineMeter:
         self._negotiator = negotiator
         self._window = SojournWindow(window_s)
         self._views = {
-            name: _SegmentView(part.segment, Meter(run.queries[name]))
+            name: _SegmentView(
+                part.segment, Meter(run.queries[name]), trigger_interval_s(run.queries[name])
+            )
             for name, part in run.segments.items()
         }
         self._last_s = time.time()
@@ -71,6 +75,8 @@ class PipelineMeter:
         self._oldest_us = 0
         """The first arrival of all: no rate is counted over the time before it."""
         self._arrivals: deque[Stamps] = deque(maxlen=_REMEMBERED)
+        self._ahead: list[Early] = []
+        """Batches that are not over, as far as they have told of their rows."""
         self.spent_s = 0.0
         """Time that measuring took on the driver, in all."""
 
@@ -85,6 +91,7 @@ class PipelineMeter:
         for batches in finished.values():
             for result, progress in batches:
                 self._stamp(result, progress)
+        self._ahead = self._look_ahead()
         arrival_rate = self._arrival_rate(now_s)
         segments = tuple(
             self._segment(view, finished[name], arrival_rate, now_s)
@@ -163,29 +170,44 @@ class PipelineMeter:
 
     def _stamp(self, result: BatchResult, progress: BatchProgress) -> None:
         kept = [report.stamps for report in result.reports if report.stamps is not None]
-        shed = [r.shed.stamps for r in result.reports if r.shed is not None]
-        offered = [stamps for stamps in shed if stamps is not None] or kept
         if kept and (stamps := merged(kept)).rows:
             self._window.add(BatchStamps(stamps, progress.end_us))
-        if not offered or not (stamps := merged(offered)).rows:
+        offered = offered_stamps(result.reports)
+        if offered is None:
             return
         if not self._oldest_us:
-            self._oldest_us = int(stamps.slots[0]) * SLOT_US
-        self._newest_us = max(self._newest_us, int(stamps.slots[-1]) * SLOT_US)
-        every = max(report.sampled for report in result.reports)
-        self._arrivals.append(Stamps(stamps.slots, stamps.counts * every, stamps.beyond_us * every))
+            self._oldest_us = int(offered.slots[0]) * SLOT_US
+        self._newest_us = max(self._newest_us, int(offered.slots[-1]) * SLOT_US)
+        self._arrivals.append(offered)
+
+    def _look_ahead(self) -> list[Early]:
+        """What running batches have told, and those whose duration Spark has not told yet."""
+        found: list[Early | None] = []
+        for name, view in self._views.items():
+            part = self._run.segments[name]
+            last = max(view.seen, default=-1)
+            found += [early_of(part, r) for r in list(part.results) if r.plan.batch_id > last]
+            found.append(early(part))
+        return [one for one in found if one is not None and one.newest_us > self._newest_us]
+
+    @property
+    def _told_us(self) -> int:
+        """The newest arrival that any batch has told of."""
+        return max([self._newest_us, *(one.newest_us for one in self._ahead)])
 
     def _arrival_rate(self, now_s: float) -> float:
-        """Rows per second of the newest seconds that finished batches tell of.
+        """Rows per second of the newest second that batches tell of, running ones included.
 
         By the rows' own stamps, so that a late batch does not look like a late surge; without
         stamps by the rows of the last batches over their time.
         """
         if self._arrivals:
-            newest = self._newest_us // SLOT_US
+            ahead = [one.offered for one in self._ahead]
+            newest = self._told_us // SLOT_US
             width = round(_RATE_WINDOW_S * 1e6 / SLOT_US)
             counted = sum(
-                int(stamps.counts[stamps.slots > newest - width].sum()) for stamps in self._arrivals
+                int(stamps.counts[stamps.slots > newest - width].sum())
+                for stamps in (*self._arrivals, *ahead)
             )
             begun = (newest - self._oldest_us // SLOT_US + 1) * SLOT_US / 1e6
             return counted / min(_RATE_WINDOW_S, max(begun, 0.1))
@@ -208,19 +230,21 @@ class PipelineMeter:
             view.rows.append((progress.end_us / 1e6, progress.rows, progress.duration_s))
         main = view.segment.name == "main"
         rate = arrival_rate if main else self._offered(view, now_s)
-        waiting_s = max(0.0, now_s - self._newest_us / 1e6) if self._newest_us and main else 0.0
+        waiting_s = max(0.0, now_s - self._told_us / 1e6) if self._newest_us and main else 0.0
+        running = sum(one.kept for one in self._ahead) if main else 0
         if self._idle(view):
-            rate, waiting_s = self._decayed(rate, waiting_s), 0.0
+            rate, waiting_s, running = self._decayed(rate, waiting_s), 0.0, 0
         plan = self._run.allocation()
         return SegmentMeasurement(
             name=view.segment.name,
             arrival_rate=rate,
-            backlog_rows=rate * waiting_s,
+            backlog_rows=running + rate * waiting_s,
             tasks=max(
                 (plan[node.name].tasks for node in view.segment.nodes if node.name in plan),
                 default=1,
             ),
             batches=tuple(batches),
+            trigger_s=view.trigger_s,
         )
 
     def _idle(self, view: _SegmentView) -> bool:

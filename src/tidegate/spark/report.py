@@ -89,6 +89,13 @@ class Reports:
     def __init__(self, context: Any) -> None:
         self.accumulator = context.accumulator([], ReportParam())
 
+    def so_far(self, batch_id: int) -> list[TaskReport]:
+        """The reports of a batch that still runs; they stay for `drain`."""
+        # Spark's thread only ever appends to this list, so a copy of it is whole.
+        return once(
+            report for report in list(self.accumulator.value) if report.batch_id == batch_id
+        )
+
     def drain(self, batch_id: int) -> list[TaskReport]:
         """The reports of a batch, one per task and part; those of other batches are dropped."""
         taken = self.accumulator.value

@@ -83,6 +83,8 @@ class SegmentRun:
     stopping: bool = False
     busy: Lock = field(default_factory=Lock)
     failure: BaseException | None = None
+    running: BatchPlan | None = None
+    """Of the micro-batch whose stages run now."""
     _current: tuple[int, dict[str, Version]] | None = None
     _totals: tuple[int, Totals] | None = None
     """The last batch in the ledger, and the totals after it; None: no ledger is kept."""
@@ -167,12 +169,14 @@ class SegmentRun:
         clock.step("plan")
         frames = self.compiler.frames(batch, plan, before, self.anchors, executors)
         clock.step("compile")
+        self.running = plan
         try:
             self._sinks(frames, batch_id)
             self._channels(frames, batch_id)
             reports = self._complete(frames, plan)
             clock.step("run")
         finally:
+            self.running = None
             frames.release()
         for write in self.segment.writes:
             files = [r.file for r in reports if r.operator == write.channel.name and r.file]

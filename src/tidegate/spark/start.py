@@ -20,6 +20,7 @@ from tidegate.spark.channel import FORMAT, ChannelSource
 from tidegate.spark.checkpoint import Checkpoint
 from tidegate.spark.frames import Compiler, tagged
 from tidegate.spark.loop import ControlLoop, ControlOptions, control_options, new_controller
+from tidegate.spark.reach import check_reach
 from tidegate.spark.report import Reports
 from tidegate.spark.run import Run
 from tidegate.spark.segment import SegmentRun
@@ -55,7 +56,7 @@ def start(
     `Stream.start` says what each option does; its options are these.
     """
     graph.check()
-    trigger = None if trigger is None else _interval(trigger)
+    trigger_ms = None if trigger is None else _interval_ms(trigger)
     _check_counts(tasks, sample_every)
     session = _session(graph)
     if "://" not in checkpoint:
@@ -85,9 +86,10 @@ def start(
         )
     if options is not None:
         known = options
+        check_reach(session, options, checkpoint, (trigger_ms or 0) / 1e3)
         rehearse(lambda: new_controller(known), options.tick_s)
     start_workers(session)
-    run = _queries(graph, session, checkpoint, trigger, tasks, cache, sample_every, options)
+    run = _queries(graph, session, checkpoint, trigger_ms, tasks, cache, sample_every, options)
     if options is not None:
         run.loop = ControlLoop(run, session, options, checkpoint)
         run.loop.start()
@@ -98,7 +100,7 @@ def _queries(
     graph: Graph,
     session: SparkSession,
     checkpoint: str,
-    trigger: str | None,
+    trigger_ms: int | None,
     tasks: int | None,
     cache: str | None,
     sample_every: int,
@@ -136,8 +138,8 @@ def _queries(
             .option("checkpointLocation", place.segment(name).below("spark").location)
             .foreachBatch(part)
         )
-        if trigger is not None:
-            writer = writer.trigger(processingTime=trigger)
+        if trigger_ms is not None:
+            writer = writer.trigger(processingTime=f"{trigger_ms} milliseconds")
         try:
             run._begin(name, writer.start())
         except Exception:
@@ -146,8 +148,8 @@ def _queries(
     return run
 
 
-def _interval(text: str) -> str:
-    """An interval between micro-batches in Spark's words: it counts milliseconds."""
+def _interval_ms(text: str) -> int:
+    """An interval between micro-batches; Spark counts milliseconds."""
     try:
         milliseconds = round(parse_duration(text) * 1e3)
     except AskedWrongly as error:
@@ -157,7 +159,7 @@ def _interval(text: str) -> str:
             f"trigger: '{text}' is shorter than a millisecond; give a longer one, or leave trigger "
             "out and one micro-batch follows the other"
         )
-    return f"{milliseconds} milliseconds"
+    return milliseconds
 
 
 def _check_counts(tasks: int | None, sample_every: int) -> None:

@@ -28,7 +28,7 @@ from tidegate.models.microbatch import MicroBatchStation
 from tidegate.units import format_duration
 
 PERCENTILES = (50, 95, 99)
-_STEADY_RATIO = {None: 1.0, 50: 1.0, 95: 1.95 / 1.5, 99: 1.99 / 1.5}
+STEADY_RATIO = {None: 1.0, 50: 1.0, 95: 1.95 / 1.5, 99: 1.99 / 1.5}
 """Percentile over mean in the steady state, where a sojourn is uniform between D and 2 D."""
 _NORMAL_BACKLOG = 1.4
 """Rows in a pipeline at its target are lambda T (Little), up to 4/3 of it before a batch ends."""
@@ -59,7 +59,10 @@ class LatencyOptions:
     """Share of the target that a change plans for; the rest is the band in which nothing moves."""
     coverage: float = 0.9
     """Share of horizons whose load the margin is to cover."""
-    least_saving: float = 0.2
+    leap: float = 2.0
+    """A load so many times as high from one batch to the next is to be met in that very batch; 1
+    plans for no leap."""
+    least_saving: float = 0.15
     """Share of the cores that a scale-in must save, one core at least."""
     assumed_grant_s: float = 0.0
     """Time to grant cores until it has been observed."""
@@ -71,6 +74,8 @@ class LatencyOptions:
                 " none for the mean"
             )
         positive = (self.catch_up_s, self.aim, 1.0 - self.aim + 1e-12, 1.0 - self.coverage)
+        if not 1.0 <= self.leap < math.inf:
+            raise AskedWrongly(f"a leap of {self.leap:g} is none; give a factor from 1 up")
         if min(positive) <= 0.0 or min(self.scale_in_after_s, self.coverage) < 0.0:
             raise AskedWrongly(
                 "catch_up_s must be above 0, scale_in_after_s at least 0, and aim and coverage"
@@ -114,7 +119,7 @@ class LatencyPolicy:
         self._coming = coming
         self._models: dict[str, SegmentModel] = {}
         self._bias = 1.0
-        self._ratio = _STEADY_RATIO[self._options.percentile]
+        self._ratio = STEADY_RATIO[self._options.percentile]
         self._wishes: deque[tuple[float, int]] = deque()
         self._floor_s = 0.0
         self._changed_s = -math.inf
@@ -206,7 +211,7 @@ class LatencyPolicy:
         bias = min(max(latency.mean_s / modelled_s, 0.6), 2.5)
         # Upwards faster than downwards: too low a bias breaks the target, too high costs a core.
         self._bias += (0.15 if bias > self._bias else 0.05) * (bias - self._bias)
-        steady = _STEADY_RATIO[self._options.percentile]
+        steady = STEADY_RATIO[self._options.percentile]
         if self._options.percentile is not None:
             ratio = self._measured_s(latency) / latency.mean_s
             ratio = min(max(ratio, 0.7 * steady), 2.5 * steady)
@@ -313,6 +318,7 @@ class LatencyPolicy:
             allocation = provision(stations, lowest_s, least=least, most=most)
         except Infeasible:
             allocation = _overloaded(stations, most)
+        allocation = self._for_leaps(stations, allocation, most)
         if allocation.total > self._bounds.most:
             limit = (
                 f"{allocation.total} cores are needed for {coming.planned:,.0f} rows/s, but"
@@ -321,6 +327,56 @@ class LatencyPolicy:
             allocation = self._within_maximum(stations, most)
         chosen = {name: int(k) for name, k in zip(names, allocation.cores, strict=True)}
         return _Plan(self._at_least(chosen, most), allocation.latency_s, notes, limit)
+
+    def _for_leaps(
+        self, stations: list[MicroBatchStation], allocation: Allocation, most: list[int]
+    ) -> Allocation:
+        """As many more cores as a leap of the load needs, where there are so many.
+
+        Long batches see a surge late and run it on the tasks of before, and few cores make long
+        batches: a load that fits well while it is steady may be lost by the time it is noticed.
+        """
+        goal_s = self._target_s / self._reach
+        leap = self._leap(stations)
+        cores = allocation.cores.copy()
+        late = [_leap_s(station, int(k), leap) for station, k in zip(stations, cores, strict=True)]
+        while sum(late) > goal_s and int(cores.sum()) < self._bounds.most:
+            gains = [
+                late[i] - _leap_s(station, int(cores[i]) + 1, leap) if cores[i] < most[i] else 0.0
+                for i, station in enumerate(stations)
+            ]
+            best = int(np.argmax(gains))
+            if not gains[best] > 0.0:
+                return allocation
+            cores[best] += 1
+            late[best] -= gains[best]
+        if sum(late) > goal_s:
+            return allocation
+        steady_s = sum(
+            station.visit_ratio * station.latency(int(k))
+            for station, k in zip(stations, cores, strict=True)
+        )
+        return Allocation(cores, int(cores.sum()), steady_s)
+
+    def _loses_leaps(self, measurement: Measurement, coming: Coming, cores: dict[str, int]) -> bool:
+        """Whether a leap breaks the target on these cores, by more than the band."""
+        factor = coming.planned / measurement.arrival_rate if measurement.arrival_rate > 0 else 1.0
+        stations = self._stations(measurement, factor, cores)
+        if stations is None or not self._settled(measurement):
+            return False
+        leap = self._leap(stations)
+        late_s = sum(_leap_s(one, k, leap) for one, k in zip(stations, cores.values(), strict=True))
+        return late_s * self._reach * self._options.aim > self._target_s
+
+    def _leap(self, stations: list[MicroBatchStation]) -> float:
+        """The leap to be ready for: none to a load that all the cores could not carry on target."""
+        goal_s = self._target_s / self._reach
+        carried = [
+            station.cost.throughput(self._bounds.most, goal_s, imbalance=station.imbalance)
+            / max(station.arrival_rate, 1e-9)
+            for station in stations
+        ]
+        return max(1.0, min(self._options.leap, *carried))
 
     def _to_catch_up(
         self,
@@ -394,8 +450,11 @@ class LatencyPolicy:
         short = expected_s * self._ratio > self._goal_s or behind
         if short and plan.limit is not None:
             plan = dataclasses.replace(plan, notes=(*plan.notes, plan.limit))
-        if plan.total > asked and short:
-            if behind:
+        risky = not short and self._loses_leaps(measurement, coming, current)
+        if plan.total > asked and (short or risky):
+            if risky:
+                why = f"a load {self._options.leap:g} times as high would be lost before it is seen"
+            elif behind:
                 why = f"{measurement.backlog_rows:,.0f} rows wait"
             elif math.isfinite(expected_s):
                 why = f"{self._shown(expected_s)} expected at {coming.planned:,.0f} rows/s"
@@ -570,6 +629,10 @@ class LatencyPolicy:
 
     def _target(self) -> str:
         return format_duration(self._target_s)
+
+
+def _leap_s(station: MicroBatchStation, tasks: int, factor: float) -> float:
+    return station.visit_ratio * station.leap_latency(tasks, factor)
 
 
 def _overloaded(stations: list[MicroBatchStation], most: list[int]) -> Allocation:

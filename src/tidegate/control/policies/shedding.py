@@ -15,7 +15,7 @@ from tidegate.control.gathering import Gathering
 from tidegate.control.measurement import Latency, Measurement, SegmentMeasurement
 from tidegate.control.next_round import RoundWatch
 from tidegate.control.policies.cycle import Bounds
-from tidegate.control.policies.latency import LatencyOptions
+from tidegate.control.policies.latency import STEADY_RATIO, LatencyOptions
 from tidegate.control.policy import Policy
 from tidegate.control.segment_model import SegmentModel
 from tidegate.control.shed import Look, Shedder, most_keep
@@ -26,8 +26,6 @@ from tidegate.models.microbatch import MicroBatchStation
 from tidegate.models.rounds import RoundOutlook
 from tidegate.units import format_duration
 
-_STEADY_RATIO = {None: 1.0, 50: 1.0, 95: 1.95 / 1.5, 99: 1.99 / 1.5}
-"""Percentile over mean in the steady state, where a sojourn is uniform between D and 2 D."""
 _WORTH_SAYING = 0.01
 """A keep that differs by less than this share from the one in force is left as it is."""
 _REACHABLE = 1.05
@@ -51,7 +49,7 @@ def shedding(
     granting cores is assumed to take; `classes` say which rows go first.
     """
     options = options or LatencyOptions()
-    mean_s = target_s / _STEADY_RATIO[options.percentile]
+    mean_s = target_s / STEADY_RATIO[options.percentile]
     return SheddingPolicy(
         inner,
         shedder(by, mean_s),
@@ -269,13 +267,13 @@ class SheddingPolicy:
         if percentile is None:
             return latency.mean_s
         measured = {50: latency.p50_s, 95: latency.p95_s, 99: latency.p99_s}[percentile]
-        return measured / _STEADY_RATIO[percentile]
+        return measured / STEADY_RATIO[percentile]
 
     def _floor_s(self, outlook: PipelineOutlook) -> float:
         """Of batches with no rows in them."""
         empty = dataclasses.replace(outlook.first, offered_rows=0.0, arrival_rate=0.0)
         idle = PipelineOutlook(empty, outlook.behind)
-        return idle.latency_s(0.0) * _STEADY_RATIO[self._options.percentile]
+        return idle.latency_s(0.0) * STEADY_RATIO[self._options.percentile]
 
     # ------------------------------------------------------------------ what is said
 

@@ -1,0 +1,73 @@
+"""What a micro-batch that still runs has told of its arrivals.
+
+A batch is known in full when it is over, and by then the next one has begun with the tasks of
+before. But the operators that read the sources are done long before the batch is, and their tasks
+have told when the rows arrived: a surge seen there is answered one whole batch earlier.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tidegate.control.sojourn import SLOT_US, Stamps, merged
+from tidegate.pipelines.graph import Segment, Source
+from tidegate.spark.frames import first_reader
+from tidegate.spark.report import TaskReport
+from tidegate.spark.segment import BatchResult, SegmentRun
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Early:
+    """The rows of a running batch."""
+
+    offered: Stamps
+    kept: int
+    """Rows that were not shed."""
+
+    @property
+    def newest_us(self) -> int:
+        """The last arrival, since the epoch."""
+        return int(self.offered.slots[-1]) * SLOT_US
+
+
+def early(part: SegmentRun) -> Early | None:
+    """The running batch's arrivals; None until every task that reads a source has told."""
+    plan = part.running
+    if plan is None:
+        return None
+    reports = part.reports.so_far(plan.batch_id)
+    for name in _readers(part.segment):
+        entry = plan.operators.get(name)
+        # Without tasks of its own it runs where its rows are: nobody knows how many tasks that is.
+        if entry is None or len({r.task for r in reports if r.operator == name}) < entry.tasks:
+            return None
+    return _told(part.segment, reports)
+
+
+def early_of(part: SegmentRun, result: BatchResult) -> Early | None:
+    """The same of a batch that is over, but whose duration Spark has not told yet."""
+    return _told(part.segment, result.reports)
+
+
+def _readers(segment: Segment) -> set[str]:
+    """The operators that note when the rows of a source arrived."""
+    timed = [n for n in segment.reads if isinstance(n, Source) and n.arrival is not None]
+    firsts = [first_reader(segment, node.name) for node in timed]
+    return {reader.name for reader in firsts if reader is not None}
+
+
+def _told(segment: Segment, reports: Sequence[TaskReport]) -> Early | None:
+    offered = offered_stamps(reports)
+    readers = _readers(segment)
+    kept = sum(report.rows_in for report in reports if report.operator in readers)
+    return None if offered is None else Early(offered, kept)
+
+
+def offered_stamps(reports: Sequence[TaskReport]) -> Stamps | None:
+    """When a batch's rows arrived, those that it shed included; None without any."""
+    shed = [r.shed.stamps for r in reports if r.shed is not None and r.shed.stamps is not None]
+    parts = shed or [report.stamps for report in reports if report.stamps is not None]
+    stamps = merged(parts)
+    if not stamps.rows:
+        return None
+    every = max(report.sampled for report in reports)
+    return Stamps(stamps.slots, stamps.counts * every, stamps.beyond_us * every)
