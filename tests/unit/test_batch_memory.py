@@ -114,3 +114,27 @@ def test_the_margin_covers_noise_and_a_leap_is_taken_to_go_on_for_a_tick() -> No
     assert coming.within(2).planned == pytest.approx(5000.0 * MOST_MOMENTUM)
     coming.observe(5000.0, 401.0)
     assert 5000.0 <= coming.within(2).planned <= 5000.0 * math.exp(MOST_MARGIN)
+
+
+def test_nothing_is_learned_of_the_silence_before_the_first_row() -> None:
+    """A load that begins has leapt from nothing; no later forecast may be wide because of that."""
+    silent, plain = ComingLoad(), ComingLoad()
+    assert silent.within(2).planned == 0.0
+    for tick in range(5):
+        silent.observe(0.0, float(tick))
+    for tick in range(5, 60):
+        silent.observe(200.0, float(tick))
+        plain.observe(200.0, float(tick))
+        assert silent.within(2) == plain.within(2)
+
+
+def test_two_rises_in_a_row_are_a_ramp() -> None:
+    coming = ComingLoad()
+    for tick in range(30):
+        coming.observe(500.0, float(tick))
+        coming.within(1)
+    coming.observe(560.0, 30.0)
+    once = coming.within(1).planned
+    coming.observe(627.0, 31.0)
+    assert once < 1.12 * 560.0
+    assert coming.within(1).planned >= 1.119 * 627.0

@@ -24,6 +24,9 @@ size must not make every later minute dearer."""
 LEAP = 0.2
 """Beyond the margin and this, a rate is no noise: the load has leapt, whatever was forecast."""
 
+RISE = 0.08
+"""Twice in a row, this is a ramp: noise goes up and down."""
+
 MOST_MOMENTUM = 1.4
 """Growth beyond noise is taken to go on for one more tick, by this factor at most: cores that come
 too early cost seconds, cores that come too late a backlog."""
@@ -76,7 +79,9 @@ class ComingLoad:
         self._since: deque[float] = deque(maxlen=3600)
         self._step = 0
         self._last = 0.0
-        self._before = 0.0
+        self._grown = 0.0
+        """log(rate / rate of the tick before)."""
+        self._grown_before = 0.0
 
     def observe(self, rate: float, at_s: float) -> None:
         """One more tick; settles the forecast whose horizon it ends.
@@ -87,11 +92,13 @@ class ComingLoad:
             return
         self._step += 1
         self._forecaster.observe(rate, at_s)
+        self._grown_before, self._grown = self._grown, 0.0
         if rate > 0.0 and self._last > 0.0:
-            change = abs(math.log(rate / self._last))
-            self._restless = max(self._changes.update(min(change, _MOST_CHANGE)), _CALM)
+            self._grown = math.log(rate / self._last)
+            change = min(abs(self._grown), _MOST_CHANGE)
+            self._restless = max(self._changes.update(change), _CALM)
         self._since.append(rate)
-        self._before, self._last = self._last, rate
+        self._last = rate
         if self._said is not None and self._step >= self._said[0]:
             highest, (_, said, restless) = max(self._since), self._said
             if highest > 0.0 and said > 0.0:
@@ -108,9 +115,8 @@ class ComingLoad:
         margin = min(units * self._restless, MOST_MARGIN)
         if self._last > rate * math.exp(margin + LEAP):
             rate = self._last
-        grown = self._last / self._before if self._before > 0.0 else 1.0
-        if grown >= math.exp(LEAP):
-            further = self._last * min(grown, MOST_MOMENTUM)
+        if self._grown >= LEAP or min(self._grown, self._grown_before) >= RISE:
+            further = self._last * min(math.exp(self._grown), MOST_MOMENTUM)
             if further > rate * math.exp(margin):
                 rate, margin = further, 0.0  # growth that goes on is reserve enough
         if self._said is None:

@@ -14,6 +14,7 @@ import numpy as np
 from tidegate.control.bottleneck import LIMITING_LOAD
 from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly
+from tidegate.view.chart import calm
 from tidegate.view.columns import Columns, columns_of
 from tidegate.view.explain import Explanation, bottlenecks_of, explain
 from tidegate.view.picture import BLUE, GREY, ORANGE, RED, STYLE, TEMPLATE
@@ -121,7 +122,7 @@ def _timeline(told: Explanation, run: Columns, range_: Any) -> Any:
     ]
     chart.add_tools(HoverTool(renderers=[bars], tooltips=tips))
     chart.ygrid.grid_line_color = None
-    return _finish(chart)
+    return calm(chart)
 
 
 def _filled(source: Any, run: Columns, range_: Any) -> Any:
@@ -136,7 +137,7 @@ def _filled(source: Any, run: Columns, range_: Any) -> Any:
     chart.add_layout(level)
     tips = [("at", f"@time{{0,0.[0]}} {run.unit}"), ("`@name`", "@filled{0} %")]
     chart.add_tools(HoverTool(renderers=[line], tooltips=tips, mode="vline"))
-    return _finish(chart)
+    return calm(chart)
 
 
 def _carried(source: Any, run: Columns, range_: Any) -> Any:
@@ -161,7 +162,7 @@ def _carried(source: Any, run: Columns, range_: Any) -> Any:
     ]
     chart.add_tools(HoverTool(renderers=[line], tooltips=tips, mode="vline"))
     chart.legend.location = "top_right"
-    return _finish(chart)
+    return calm(chart)
 
 
 def _latency(run: Columns, range_: Any) -> Any:
@@ -186,7 +187,7 @@ def _latency(run: Columns, range_: Any) -> Any:
             legend_label="target",
         )
     chart.legend.location = "top_right"
-    return _finish(chart)
+    return calm(chart)
 
 
 def _common(range_: Any) -> dict[str, Any]:
@@ -208,16 +209,6 @@ def _figure(title: str, unit: str, height: int, range_: Any) -> Any:
     values = DataRange1d(start=0, range_padding=0.12)
     chart = figure(title=title, height=height, y_range=values, **_common(range_))
     chart.yaxis.axis_label = unit
-    return chart
-
-
-def _finish(chart: Any) -> Any:
-    chart.toolbar.logo = None
-    chart.toolbar.autohide = True
-    chart.outline_line_color = None
-    chart.grid.grid_line_alpha = 0.5
-    chart.axis.axis_label_text_font_style = "normal"
-    chart.title.text_font_size = "14px"
     return chart
 
 

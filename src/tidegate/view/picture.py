@@ -16,6 +16,7 @@ import numpy as np
 from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly
 from tidegate.view.changes import Change, again, changes_of, outcome_of, words_of
+from tidegate.view.chart import calm
 from tidegate.view.columns import Column, Columns, columns_of
 from tidegate.view.summary import Summary, summarise
 
@@ -327,14 +328,7 @@ class _Charts:
             chart.add_tools(hover)
             chart.yaxis.formatter = NumeralTickFormatter(format="0,0.[00]")
             chart.yaxis.ticker.desired_num_ticks = 4
-        chart.toolbar.logo = None
-        chart.toolbar.autohide = True
-        chart.yaxis.minor_tick_line_color = None
-        chart.outline_line_color = None
-        chart.grid.grid_line_alpha = 0.5
-        chart.axis.axis_label_text_font_style = "normal"
-        chart.title.text_font_size = "14px"
-        return chart
+        return calm(chart)
 
 
 def _marker(record: Record, change: Change) -> str:
