@@ -4,6 +4,8 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pipeline_worlds import BOUNDS, measured, world
 
 from tidegate.control.controller import Controller, Limits
@@ -11,7 +13,7 @@ from tidegate.control.counts import ClassCount, SourceCount
 from tidegate.control.decision import Decision, hold
 from tidegate.control.gathering import Gathering
 from tidegate.control.measurement import BatchMeasurement, Measurement
-from tidegate.control.next_round import RoundWatch
+from tidegate.control.next_round import RoundWatch, keep_over
 from tidegate.control.policies.catalogue import PIPELINE_POLICIES, pipeline_policy
 from tidegate.control.policies.cycle import Bounds
 from tidegate.control.policies.latency import LatencyOptions
@@ -202,6 +204,38 @@ def test_the_next_round_finds_what_came_since_the_last_began() -> None:
     assert found is not None
     assert found.begins_s == pytest.approx(tick.at_s + 1.5)
     assert found.offered_rows == pytest.approx(3000.0 + 1500.0)
+
+
+@given(st.floats(0.01, 1.0), st.floats(0.1, 5.0), st.floats(0.1, 5.0), st.floats(1.0, 1e4))
+def test_a_batch_that_gathers_longer_keeps_as_many_rows(
+    keep: float, span_s: float, gathered_s: float, rate: float
+) -> None:
+    share = keep_over(keep, span_s, gathered_s)
+    if keep == 1.0:
+        assert share == 1.0
+    else:
+        meant, offered = keep * rate * span_s, rate * gathered_s
+        assert share * offered == pytest.approx(min(meant, offered))
+    assert keep_over(keep, None, gathered_s) == keep
+
+
+def test_batches_that_are_held_up_do_not_hold_up_those_behind_them() -> None:
+    """Batches of uneven length, three in a hundred of them odd: the mean is held all the same."""
+    segment = Segment(fixed_s=0.2, stages=(Stage(name="work", work_s=8e-3),))
+    scene = World(
+        segments=(segment,),
+        profile=constant(1000.0),
+        seconds=240.0,
+        cores=4,
+        tick_s=0.5,
+        noise=0.15,
+        odd_batches=0.03,
+    )
+    held = shed_world(scene, "model", 1.0, Bounds(4, 4))
+    late = [latency.mean_s for latency in held.sojourns[40:] if latency is not None]
+    assert sum(late) / len(late) == pytest.approx(1.0, rel=0.1)
+    decided = [r.decision for r in held.records if r.decision.keep is not None]
+    assert all(one.keep_span_s is not None for one in decided if one.keep < 1.0)
 
 
 def test_what_a_shed_row_costs_is_learned() -> None:

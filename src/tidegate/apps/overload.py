@@ -167,7 +167,7 @@ def judged(
         for batch in segment.batches
         if batch.outlier is None
     ]
-    if not told or len(batches) < 3:
+    if not told or not batches:
         raise TidegateError("too few batches ended after the warm-up; let it run for longer")
     rows = np.array([batch.rows for batch in batches], dtype=np.float64)
     spent_s = np.array([batch.duration_s for batch in batches])
@@ -216,6 +216,10 @@ def spark_body(options: Options) -> Bench:
             )
             runs.append(found)
             results.append(_row("shedding", found, calm.fixed_s))
+            options.say(
+                f"  mean latency {found.mean_latency_s:.2f} s, {found.kept_rate:.0f} rows/s kept "
+                f"of {sustainable_rate(target_s, calm.fixed_s):.0f} that the target allows"
+            )
     options.say("without shedding at 1.5 times capacity: 40 s")
     unshed = run_overload(spark, target_s=2.0, factor=1.5, seconds=40.0, shed=False)
     results.append(_row("none", unshed, calm.fixed_s))

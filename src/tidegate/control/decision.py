@@ -18,6 +18,9 @@ class Decision:
     """Shards to move, per operator: shard to task."""
     keep: float | None = None
     """Fraction of the rows not to shed."""
+    keep_span_s: float | None = None
+    """Time over which the rows of the batch that `keep` is meant for arrive; a batch that gathers
+    for longer or shorter keeps as many rows, and not as large a share. None: the share as it is."""
     keep_by_class: Mapping[str, float] = field(default_factory=dict)
     """The same for single classes of rows; classes that are not named follow `keep`."""
     notes: tuple[str, ...] = ()

@@ -12,12 +12,26 @@ from dataclasses import dataclass
 from tidegate.control.measurement import Measurement
 
 
+def keep_over(keep: float, span_s: float | None, gathered_s: float) -> float:
+    """The share to keep of a batch whose rows came over another time than was foreseen.
+
+    As many rows as were meant: the share of a batch that was held up would be more rows than its
+    target allows, the next would be held up by them in turn, and so on with the ratio rho, so that
+    one late batch would count 1 / (1 - rho) times.
+    """
+    if span_s is None or keep >= 1.0 or gathered_s <= 0.0:
+        return keep
+    return min(keep * span_s / gathered_s, 1.0)
+
+
 @dataclass(frozen=True, slots=True)
 class NextRound:
     """The batch that a decision of now is about."""
 
     begins_s: float
     offered_rows: float
+    span_s: float
+    """Time over which its rows arrive: since the running one began."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +53,8 @@ class RoundWatch:
         self.begun_s: float | None = None
         """When the newest batch that has ended began."""
 
-    def observe(self, measurement: Measurement) -> None:
-        """One more tick."""
+    def observe(self, measurement: Measurement, span_s: float | None = None) -> None:
+        """One more tick; `span_s` is the span that the keep in force is meant for."""
         at_s = measurement.at_s
         self._rates.append((at_s - measurement.interval_s, at_s, measurement.arrival_rate))
         batches = measurement.segments[0].batches if measurement.segments else ()
@@ -48,7 +62,7 @@ class RoundWatch:
             last = batches[-1]
             self.begun_s = last.ended_s - last.duration_s
             offered = self.arrived(self.begun_s, last.ended_s)
-            kept = measurement.keep * offered
+            kept = keep_over(measurement.keep, span_s, last.duration_s) * offered
             self._running = _Running(last.ended_s, kept, offered - kept)
             while self._rates[0][1] < self.begun_s:
                 self._rates.popleft()
@@ -75,4 +89,4 @@ class RoundWatch:
         begins_s = max(running.begun_s + takes_s, measurement.at_s)
         waiting = self.arrived(running.begun_s, measurement.at_s)
         coming = measurement.arrival_rate * (begins_s - measurement.at_s)
-        return NextRound(begins_s, waiting + coming)
+        return NextRound(begins_s, waiting + coming, begins_s - running.begun_s)

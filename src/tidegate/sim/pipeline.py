@@ -29,6 +29,7 @@ from tidegate.control.measurement import (
     OperatorMeasurement,
     SegmentMeasurement,
 )
+from tidegate.control.next_round import keep_over
 from tidegate.control.record import Record
 from tidegate.control.route import Route, even_route, rerouted, rescaled
 from tidegate.errors import AskedWrongly
@@ -196,6 +197,8 @@ class _Running:
     batches: int = 0
     ended: list[tuple[int, _Batch]] = field(default_factory=list)
     offered: float = 0.0
+    begun_s: float = 0.0
+    """When its last batch began."""
     told_s: float = 0.0
     """Until when arrivals are known: to the start of the newest batch that has told."""
 
@@ -266,6 +269,7 @@ class PipelineSimulation:
         self._completed = 0.0
         self._shed = 0.0
         self._keep = 1.0
+        self._span_s: float | None = None
 
     def _start(self, segment: Segment) -> _Running:
         empty = np.empty(0)
@@ -307,7 +311,7 @@ class PipelineSimulation:
     def act(self, decision: Decision) -> None:
         """Cores after their time; tasks, moves and keep from each segment's next batch on."""
         if decision.keep is not None:
-            self._keep = decision.keep
+            self._keep, self._span_s = decision.keep, decision.keep_span_s
         if decision.cores is not None:
             self._asked = decision.cores
             self._grants = [grant for grant in self._grants if grant[1] <= decision.cores]
@@ -369,7 +373,8 @@ class PipelineSimulation:
         arrived_s, counts = one.queue.take(at_s)
         offered = float(counts.sum())
         if segment.after is None and self._keep < 1.0:
-            counts = self._kept(counts)
+            counts = self._kept(counts, keep_over(self._keep, self._span_s, at_s - one.begun_s))
+        one.begun_s = at_s
         rows = float(counts.sum())
         self._shed += offered - rows
         widest = max(one.tasks.values())
@@ -413,11 +418,11 @@ class PipelineSimulation:
             imbalances=imbalances,
         )
 
-    def _kept(self, counts: Vector) -> Vector:
+    def _kept(self, counts: Vector, keep: float) -> Vector:
         """A random choice among the rows; in fluid, where there are no single rows, its mean."""
         if not self._world.poisson:
-            return counts * self._keep
-        return self._random.binomial(counts.astype(np.int64), self._keep).astype(np.float64)
+            return counts * keep
+        return self._random.binomial(counts.astype(np.int64), keep).astype(np.float64)
 
     def _end(self, one: _Running, batch: _Batch) -> None:
         one.ended.append((one.batches, batch))

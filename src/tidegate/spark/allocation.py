@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from threading import Lock
 from typing import TypeAlias
 
+from tidegate.control.next_round import keep_over
 from tidegate.control.route import Route, even_route, rerouted, rescaled
 from tidegate.errors import AskedWrongly, nearest
 from tidegate.pipelines.graph import Keyed, Map, Node, Source
@@ -24,6 +25,7 @@ class Allocation:
         }
         self._wanted = {name: _first(node, tasks) for name, node in self._nodes.items()}
         self._keep: Keep = (1.0, {})
+        self._span_s: float | None = None
         self._floors: dict[str, float] = {}
         for node in nodes:
             if isinstance(node, Source) and node.shedding is not None:
@@ -47,10 +49,11 @@ class Allocation:
         """The classes of its sources' rows."""
         return tuple(self._floors)
 
-    def shed(self, keep: float, by_class: Mapping[str, float]) -> None:
+    def shed(self, keep: float, by_class: Mapping[str, float], span_s: float | None = None) -> None:
         """Keep this fraction of the sources' rows from the next micro-batch on.
 
-        No class goes below the floor that it was promised, whoever asks.
+        No class goes below the floor that it was promised, whoever asks. With `span_s` the fraction
+        is meant for rows that came over so long a time (`keep_over`).
         """
         given = {name: fraction for name, fraction in by_class.items() if name in self._floors}
         for name, floor in self._floors.items():
@@ -58,6 +61,20 @@ class Allocation:
                 given[name] = floor
         with self._lock:
             self._keep = (keep, given)
+            self._span_s = span_s
+
+    def keep_of(self, gathered_s: float) -> Keep:
+        """What a micro-batch keeps whose rows came over so long a time.
+
+        Classes of which all is kept stay as they are: the least important ones make up for it.
+        """
+        with self._lock:
+            (keep, given), span_s = self._keep, self._span_s
+        adapted = {
+            name: max(keep_over(fraction, span_s, gathered_s), self._floors[name])
+            for name, fraction in given.items()
+        }
+        return keep_over(keep, span_s, gathered_s), adapted
 
     def keep(self) -> Keep:
         """What the next micro-batch keeps: the fraction, and those of single classes."""

@@ -166,7 +166,7 @@ class ControlLoop(Ticker):
             self._run.reroute(operator, {s: t for s, t in moves.items() if t < tasks})
         if decision.keep is not None or decision.keep_by_class:
             keep = self._run.keep()[0] if decision.keep is None else decision.keep
-            self._run.shed(keep, decision.keep_by_class)
+            self._run.shed(keep, decision.keep_by_class, span_s=decision.keep_span_s)
 
 
 def new_controller(options: ControlOptions) -> Controller:

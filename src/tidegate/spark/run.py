@@ -86,11 +86,19 @@ class Run:
         """Move shards (shard to task) of a keyed operator from its next micro-batch on."""
         self._segment_of(operator).allocation.reroute(operator, moves)
 
-    def shed(self, keep: float = 1.0, by_class: Mapping[str, float] | None = None) -> None:
+    def shed(
+        self,
+        keep: float = 1.0,
+        by_class: Mapping[str, float] | None = None,
+        *,
+        span_s: float | None = None,
+    ) -> None:
         """Keep this fraction of the sources' rows from the next micro-batch on; 1 keeps all.
 
         `by_class` gives single classes a fraction of their own; the others follow `keep`. A class
-        never gets less than the floor it was promised.
+        never gets less than the floor it was promised. With `span_s` the fraction is meant for a
+        batch whose rows came over so many seconds: one that was held up keeps as many rows, and
+        not as large a share of more of them.
         """
         given = dict(by_class or {})
         known = [name for part in self._segments.values() for name in part.allocation.classes]
@@ -106,7 +114,7 @@ class Run:
                     + ("" if known else "; declare classes with .shed(by=..., classes=...)")
                 )
         for part in self._segments.values():
-            part.allocation.shed(keep, given)
+            part.allocation.shed(keep, given, span_s)
 
     def keep(self) -> tuple[float, Mapping[str, float]]:
         """What the next micro-batch keeps: the fraction, and those of single classes."""

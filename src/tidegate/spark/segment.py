@@ -85,6 +85,8 @@ class SegmentRun:
     failure: BaseException | None = None
     running: BatchPlan | None = None
     """Of the micro-batch whose stages run now."""
+    _begun_us: int | None = None
+    """When the last batch of this run was planned: since then rows have come for the next."""
     _current: tuple[int, dict[str, Version]] | None = None
     _totals: tuple[int, Totals] | None = None
     """The last batch in the ledger, and the totals after it; None: no ledger is kept."""
@@ -162,9 +164,12 @@ class SegmentRun:
                 self.plans.write(plan)
         if plan is None:
             operators = self._followed(executors)
-            keep, by_class = self.allocation.keep()
-            plan = BatchPlan(batch_id, time.time_ns() // 1000, operators, keep, by_class)
+            now_us = time.time_ns() // 1000
+            begun_us = self._begun_us if self._begun_us is not None else now_us
+            keep, by_class = self.allocation.keep_of((now_us - begun_us) / 1e6)
+            plan = BatchPlan(batch_id, now_us, operators, keep, by_class)
             self.plans.write(plan)
+        self._begun_us = plan.at_us
         before = self._versions(batch_id - 1)
         clock.step("plan")
         frames = self.compiler.frames(batch, plan, before, self.anchors, executors)

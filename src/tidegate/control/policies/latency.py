@@ -39,6 +39,9 @@ _NEAR_FLOOR = 1.05
 _LONGEST_PATIENCE = 8.0
 _SAME_LOAD = 1.15
 """More cores for more than so many times the load are no fault of the scale-in before."""
+_SETTLE_S = 60.0
+"""After cores were let go and taken back at the same load, none are let go for so long, unless the
+load falls: a machine's mood is not chased to and fro."""
 _QUIET_S = 6.0
 """How long nothing must have happened until the measured latency, which is of the last seconds, is
 that of the present tasks and load."""
@@ -126,6 +129,8 @@ class LatencyPolicy:
         self._scaled_in_s = -math.inf
         self._scaled_in_rate = 0.0
         self._patience = 1.0
+        self._taken_back_s = -math.inf
+        self._taken_back_rate = 0.0
         self._cores_before: int | None = None
         self._restless_s = -math.inf
         self._quiet_rate = 0.0
@@ -493,6 +498,11 @@ class LatencyPolicy:
                 hold(f"{needed} cores would do, for {since_s:.0f} s of {wait_s:.0f} s: {fits}"),
                 plan,
             )
+        back_s = measurement.at_s - self._taken_back_s
+        if back_s < _SETTLE_S and measurement.arrival_rate * _SAME_LOAD > self._taken_back_rate:
+            return self._said(
+                hold(f"cores were taken back at this load {back_s:.0f} s ago: {fits}"), plan
+            )
         latency = measurement.latency
         if latency is not None and self._measured_s(latency) > self._goal_s:
             return self._said(hold("above the target: no core is let go"), plan)
@@ -603,6 +613,8 @@ class LatencyPolicy:
             return
         since_s = measurement.at_s - self._scaled_in_s
         same_load = measurement.arrival_rate <= _SAME_LOAD * self._scaled_in_rate
+        self._taken_back_s = measurement.at_s if same_load else -math.inf
+        self._taken_back_rate = measurement.arrival_rate
         if since_s < 4.0 * self._options.scale_in_after_s and same_load:
             self._patience = min(2.0 * self._patience, _LONGEST_PATIENCE)
         else:

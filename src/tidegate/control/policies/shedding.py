@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from tidegate.control.decision import Decision
 from tidegate.control.gathering import Gathering
 from tidegate.control.measurement import Latency, Measurement, SegmentMeasurement
-from tidegate.control.next_round import RoundWatch
+from tidegate.control.next_round import RoundWatch, keep_over
 from tidegate.control.policies.cycle import Bounds
 from tidegate.control.policies.latency import STEADY_RATIO, LatencyOptions
 from tidegate.control.policy import Policy
@@ -109,6 +109,8 @@ class SheddingPolicy:
         self._watch = RoundWatch()
         self._wished: tuple[int | None, Mapping[str, int]] = (None, {})
         self._asked = 0
+        self._span_s: float | None = None
+        """What the keep in force is meant for."""
         self._due_s = 0.0
         self._beliefs: dict[str, float] = {}
 
@@ -129,7 +131,7 @@ class SheddingPolicy:
         unshed = dataclasses.replace(measurement, latency=None) if sheds else measurement
         decision = self._inner.decide(unshed)
         self._learn(measurement)
-        outlook = self._outlook(measurement, decision)
+        outlook, span_s = self._outlook(measurement, decision) or (None, None)
         self._wished = (decision.cores, decision.tasks)
         if outlook is None:
             return decision
@@ -145,7 +147,7 @@ class SheddingPolicy:
             "unshed_latency_s": min(outlook.latency_s(1.0), 1e9),
             "gather_s": self._gathering.row_s,
         }
-        return self._with_keep(decision, measurement, keep)
+        return self._with_keep(decision, measurement, keep, span_s)
 
     # ------------------------------------------------------------------ what is known
 
@@ -158,7 +160,7 @@ class SheddingPolicy:
                     self._gathering.learn(batch)
                 learned = self._gathering.without(segment)
             model.learn(measurement, learned)
-        self._watch.observe(measurement)
+        self._watch.observe(measurement, self._span_s)
         for source in measurement.sources:
             for part in source.classes:
                 self._offered[part.name] = self._shares.update(part.name, float(part.offered))
@@ -199,8 +201,13 @@ class SheddingPolicy:
             tasks[segment.name] = max(inside, default=tasks[segment.name])
         return tasks
 
-    def _outlook(self, measurement: Measurement, decision: Decision) -> PipelineOutlook | None:
-        """The next batch with what it will have to run on; None while a segment is unknown."""
+    def _outlook(
+        self, measurement: Measurement, decision: Decision
+    ) -> tuple[PipelineOutlook, float] | None:
+        """The next batch with what it will have to run on, and the time over which its rows come.
+
+        None while a segment is unknown.
+        """
         if not measurement.segments:
             return None
         segment = measurement.segments[0]
@@ -237,7 +244,7 @@ class SheddingPolicy:
             if station is None:
                 return None
             behind.append((station, tasks[other.name]))
-        return PipelineOutlook(first, tuple(behind))
+        return PipelineOutlook(first, tuple(behind)), coming.span_s
 
     def _station_behind(
         self, measurement: Measurement, segment: SegmentMeasurement, tasks: int
@@ -277,9 +284,13 @@ class SheddingPolicy:
 
     # ------------------------------------------------------------------ what is said
 
-    def _with_keep(self, decision: Decision, measurement: Measurement, keep: float) -> Decision:
+    def _with_keep(
+        self, decision: Decision, measurement: Measurement, keep: float, span_s: float | None
+    ) -> Decision:
         before = measurement.keep
-        same = abs(keep - before) <= _WORTH_SAYING * before
+        # Compared by the rows that they stand for.
+        meant = before if self._span_s is None else keep_over(before, self._span_s, span_s or 0.0)
+        same = abs(keep - meant) <= _WORTH_SAYING * meant
         if (same and (keep < 1.0 or before >= 1.0)) or (keep >= 1.0 and before >= 1.0):
             if before < 1.0:
                 return _reasoned(decision, self._why(decision, measurement, before))
@@ -296,7 +307,10 @@ class SheddingPolicy:
                 )
         why = self._why(decision, measurement, keep)
         decision = _reasoned(decision, why)
-        return dataclasses.replace(decision, keep=keep, keep_by_class=by_class)
+        self._span_s = None if keep >= 1.0 else span_s
+        return dataclasses.replace(
+            decision, keep=keep, keep_span_s=self._span_s, keep_by_class=by_class
+        )
 
     def _why(self, decision: Decision, measurement: Measurement, keep: float) -> str:
         granted, most = measurement.cores_granted, self._bounds.most
