@@ -15,7 +15,6 @@ import numpy as np
 from pyspark.sql import SparkSession
 
 from tidegate.apps.waiting import Waiting, waiting_map
-from tidegate.control.policies.latency import LatencyOptions
 from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.pipelines.functions import count
@@ -40,6 +39,7 @@ SCALE_IN_AFTER = "5 seconds"
 """Half of the default: the story is a day within ninety seconds."""
 WARM_S = 20.0
 """Seconds at the start that are not judged: the JVM compiles, the models learn."""
+_RESERVE = 0.8
 _PATIENCE_S = 60.0
 _WARM_BATCHES = 20
 
@@ -81,11 +81,11 @@ def peak_cores(rate: float = HIGH, target_s: float = TARGET_S, fixed_s: float = 
     """The fewest cores that hold the target at this load, by the micro-batch formula.
 
     E[T] = 1.5 a / (1 - rho) with rho = lambda w delta / k; `fixed_s` is a batch's fixed cost a on
-    this machine and delta = 1.2 the imbalance that the balancer allows. The same reserve is planned
-    as by the default policy: a static allocation without one would miss the target half the time.
+    this machine and delta = 1.2 the imbalance that the balancer allows. A fifth of the target is
+    kept in reserve: a static allocation without one would miss the target half the time.
     """
     work_s = MAP_WAIT_S + 1.2 * KEYED_WAIT_S
-    rho = 1.0 - 1.5 * fixed_s / (LatencyOptions().aim * target_s)
+    rho = 1.0 - 1.5 * fixed_s / (_RESERVE * target_s)
     if rho <= 0.0:
         raise AskedWrongly(f"a target of {target_s:g} s is below the floor {1.5 * fixed_s:g} s")
     return max(CORES[0], min(CORES[1], int(np.ceil(rate * work_s / rho))))

@@ -57,6 +57,8 @@ class BatchMeasurement:
     """Why it says nothing about the next one ("first", "new tasks", "garbage collection")."""
     shed_rows: int = 0
     """Rows that were offered to it besides, and shed."""
+    latency_s: float | None = None
+    """Mean sojourn of its rows alone, where the body can tell; a tick's may be over a window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

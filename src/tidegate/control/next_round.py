@@ -52,6 +52,8 @@ class RoundWatch:
         self._running: _Running | None = None
         self.begun_s: float | None = None
         """When the newest batch that has ended began."""
+        self.waits_since_s: float | None = None
+        """When the one before it began: since then its rows have come."""
 
     def observe(self, measurement: Measurement, span_s: float | None = None) -> None:
         """One more tick; `span_s` is the span that the keep in force is meant for."""
@@ -59,8 +61,10 @@ class RoundWatch:
         self._rates.append((at_s - measurement.interval_s, at_s, measurement.arrival_rate))
         batches = measurement.segments[0].batches if measurement.segments else ()
         if batches:
+            begun = [self.begun_s, *(batch.ended_s - batch.duration_s for batch in batches)]
+            self.waits_since_s, self.begun_s = begun[-2:]
             last = batches[-1]
-            self.begun_s = last.ended_s - last.duration_s
+            assert self.begun_s is not None
             offered = self.arrived(self.begun_s, last.ended_s)
             kept = keep_over(measurement.keep, span_s, last.duration_s) * offered
             self._running = _Running(last.ended_s, kept, offered - kept)

@@ -79,7 +79,7 @@ class SegmentModel:
         """`imbalance_on` for 1 to `most` cores."""
         cores = np.arange(1, most + 1, dtype=np.float64)
         hot = 1.0 + self._keyed * np.maximum(self._hot * cores - 1.0, 0.0)
-        return np.maximum(self._mended, hot)
+        return np.maximum(np.where(cores == self._tasks, self._mended, self._anew), hot)
 
     def imbalance_on(self, cores: int) -> float:
         """delta to expect on so many cores once shards are balanced.
@@ -88,7 +88,13 @@ class SegmentModel:
         it lasts. What a route cannot mend is the hottest shard: alone on a task it takes p k times
         the mean, more on more tasks.
         """
-        return max(self._mended, 1.0 + self._keyed * max(self._hot * cores - 1.0, 0.0))
+        routed = self._mended if cores == self._tasks else self._anew
+        return max(routed, 1.0 + self._keyed * max(self._hot * cores - 1.0, 0.0))
+
+    @property
+    def _anew(self) -> float:
+        """On another number of tasks: shards are dealt anew, and balanced to theta, not better."""
+        return max(self._mended, 1.0 + self._keyed * (THETA - 1.0))
 
     @property
     def _mended(self) -> float:

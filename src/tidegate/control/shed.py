@@ -39,6 +39,9 @@ class Look:
     """l(t - d): mean latency of the results since the last look; None: there were none."""
     delay_s: float
     """The loop's delay as measured: since the keep of the newest results was decided."""
+    waits_since_s: float | None = None
+    """When the rows of the newest results began to wait: as the round before theirs did. None: no
+    earlier than `delay_s` ago."""
 
 
 class Shedder(Protocol):

@@ -48,10 +48,13 @@ class Steps:
     def delay_steps(self, look: Look, since_s: float) -> int | None:
         """d of a step now; None when there is nothing to learn from yet.
 
-        A step is taken when there are results, and only with those of rounds that began after
-        shedding did: earlier ones speak of another keep.
+        A step is taken when there are results, and only with those whose rows have waited for no
+        round that began before shedding did: those tell of a load that was not shed.
         """
-        if look.latency_s is None or look.at_s - since_s < look.delay_s:
+        began_s = look.waits_since_s
+        if began_s is None:
+            began_s = look.at_s - look.delay_s
+        if look.latency_s is None or began_s < since_s:
             return None
         step_s = look.at_s - (since_s if self._moved_s is None else max(self._moved_s, since_s))
         self._moved_s = look.at_s

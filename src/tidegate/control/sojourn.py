@@ -75,6 +75,15 @@ class BatchStamps:
     """When the batch ended, since the epoch."""
 
 
+def mean_sojourn_s(batch: BatchStamps) -> float | None:
+    """The mean over the rows of one batch; `None` when it has none."""
+    stamps = batch.stamps
+    if not stamps.rows:
+        return None
+    arrived_us = int((stamps.slots * SLOT_US * stamps.counts).sum()) + stamps.beyond_us
+    return (batch.end_us - arrived_us / stamps.rows) / 1e6
+
+
 def sojourn(batches: Sequence[BatchStamps]) -> Latency | None:
     """Mean and percentiles over all rows of the batches; `None` when there is no row.
 

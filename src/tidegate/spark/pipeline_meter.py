@@ -8,8 +8,10 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from pyspark.sql import SparkSession
 
 from tidegate.control.counts import SourceCount, added
 from tidegate.control.measurement import (
@@ -18,7 +20,14 @@ from tidegate.control.measurement import (
     OperatorMeasurement,
     SegmentMeasurement,
 )
-from tidegate.control.sojourn import SLOT_US, BatchStamps, SojournWindow, Stamps, merged
+from tidegate.control.sojourn import (
+    SLOT_US,
+    BatchStamps,
+    SojournWindow,
+    Stamps,
+    mean_sojourn_s,
+    merged,
+)
 from tidegate.pipelines.graph import Keyed, Map, Segment, TaskBounds
 from tidegate.spark.early import Early, early, early_of, offered_stamps
 from tidegate.spark.meter import Meter, trigger_interval_s
@@ -49,6 +58,8 @@ class _SegmentView:
     """(end, rows, duration) of the last batches."""
     busy: float | None = None
     """Cores at work in the last batches that ended."""
+    seen_tasks: dict[str, int] = field(default_factory=dict)
+    """Of each operator: the tasks that told of themselves in its last batches."""
     nodes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Of each keyed operator: the node of each task in the last batch."""
 
@@ -136,10 +147,13 @@ class PipelineMeter:
     def _busy(
         self, finished: Mapping[str, list[tuple[BatchResult, BatchProgress]]]
     ) -> float | None:
-        """Cores at work in the newest batches; while a long one runs, as in the one before it.
+        """Cores at work in the newest batches; while a long one runs, the tasks at work now.
 
         Segments run side by side, so theirs add up.
         """
+        running = [part for part in self._run.segments.values() if part.running is not None]
+        if running and not any(finished.values()):
+            return float(min(active_tasks(running[0].anchors.session), self._negotiator.granted()))
         for name, batches in finished.items():
             spent_s = sum(progress.duration_s for _, progress in batches)
             if spent_s > 0.0:
@@ -169,8 +183,7 @@ class PipelineMeter:
         return done
 
     def _stamp(self, result: BatchResult, progress: BatchProgress) -> None:
-        kept = [report.stamps for report in result.reports if report.stamps is not None]
-        if kept and (stamps := merged(kept)).rows:
+        if (stamps := _kept(result)).rows:
             self._window.add(BatchStamps(stamps, progress.end_us))
         offered = offered_stamps(result.reports)
         if offered is None:
@@ -285,6 +298,7 @@ class PipelineMeter:
             duration_s=progress.duration_s,
             ended_s=progress.end_us / 1e6,
             outlier=outlier,
+            latency_s=mean_sojourn_s(BatchStamps(_kept(result), progress.end_us)),
         )
 
     def _operators(
@@ -301,7 +315,9 @@ class PipelineMeter:
             rows = sum(report.rows_in for report in reports)
             busy_s = sum(report.busy_s for report in reports)
             entry = plan.get(node.name)
-            tasks = entry.tasks if entry is not None else _tasks_seen(reports)
+            if reports:
+                view.seen_tasks[node.name] = len({report.task for report in reports})
+            tasks = entry.tasks if entry is not None else view.seen_tasks.get(node.name, 1)
             # A map without tasks of its own runs where its rows are: no other number is possible.
             bounds = node.tasks or TaskBounds(tasks, tasks)
             nodes = view.nodes.get(node.name, ())
@@ -347,6 +363,17 @@ class PipelineMeter:
         if quiet_s > max(STALE_S, 5.0 * longest):
             return f"no batch ended for {quiet_s:.0f} s"
         return None
+
+
+def _kept(result: BatchResult) -> Stamps:
+    """When the rows that were worked on had arrived."""
+    return merged([report.stamps for report in result.reports if report.stamps is not None])
+
+
+def active_tasks(session: SparkSession) -> int:
+    """Tasks that run at this moment, on all executors."""
+    listed: Any = session.sparkContext._jsc.sc().statusStore().executorList(True)
+    return sum(int(listed.apply(number).activeTasks()) for number in range(listed.size()))
 
 
 def _sources(results: list[BatchResult]) -> tuple[SourceCount, ...]:
@@ -401,10 +428,6 @@ def nodes_of(reports: list[TaskReport]) -> tuple[str, ...]:
     if set(told) != set(range(len(told))) or not all(told.values()):
         return ()
     return tuple(told[task] for task in range(len(told)))
-
-
-def _tasks_seen(reports: list[TaskReport]) -> int:
-    return max(1, len({report.task for report in reports}))
 
 
 def _scv(values: list[float]) -> float:

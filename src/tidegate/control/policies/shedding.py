@@ -189,16 +189,17 @@ class SheddingPolicy:
         return max(asked if coming else granted, 1)
 
     def _tasks(self, measurement: Measurement, decision: Decision) -> dict[str, int]:
-        """Tasks of each segment's next batch; a wish that was not followed is not believed."""
+        """Tasks of each segment's next batch; a wish that was not followed is not believed.
+
+        Where none of a segment's operators is to change, they are the segment's own: the tasks of
+        an operator that runs where its rows are do not count, there or in the model.
+        """
         tasks = {segment.name: max(segment.tasks, 1) for segment in measurement.segments}
         wished = {} if decision.tasks == self._wished[1] else decision.tasks
-        for segment in measurement.segments:
-            inside = [
-                wished.get(operator.name, operator.tasks)
-                for operator in measurement.operators
-                if operator.segment == segment.name
-            ]
-            tasks[segment.name] = max(inside, default=tasks[segment.name])
+        for name in tasks:
+            inside = [op for op in measurement.operators if op.segment == name]
+            if any(operator.name in wished for operator in inside):
+                tasks[name] = max(wished.get(op.name, op.tasks) for op in inside)
         return tasks
 
     def _outlook(
@@ -264,9 +265,21 @@ class SheddingPolicy:
         return Look(
             at_s=measurement.at_s,
             outlook=outlook,
-            latency_s=self._as_mean_s(latency) if latency is not None and ours and news else None,
+            latency_s=self._of_results(measurement, latency) if ours and news else None,
             delay_s=0.0 if begun_s is None else max(measurement.at_s - begun_s, 0.0),
+            waits_since_s=self._watch.waits_since_s,
         )
+
+    def _of_results(self, measurement: Measurement, latency: Latency | None) -> float | None:
+        """Of the newest batches alone where that is known: a window looks back to other keeps."""
+        told = [
+            (batch.rows, batch.latency_s)
+            for batch in measurement.segments[-1].batches
+            if batch.latency_s is not None and batch.rows > 0
+        ]
+        if told and self._options.percentile is None:
+            return sum(rows * mean_s for rows, mean_s in told) / sum(rows for rows, _ in told)
+        return None if latency is None else self._as_mean_s(latency)
 
     def _as_mean_s(self, latency: Latency) -> float:
         """What the target is for, as the mean that goes with it."""
