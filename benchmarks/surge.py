@@ -27,6 +27,8 @@ def run(options: Options) -> Bench:
     ]
     spark = session("local[16]", "bench-surge")
     results: list[dict[str, Any]] = []
+    options.say("warming up: the first contender is to find the JVM as the last one does")
+    run_surge(spark, 30.0, policy="static", cores=peak)
     for name, policy, cores in contenders:
         options.say(f"{name}: {seconds:.0f} s of load")
         surge = run_surge(spark, seconds, policy=policy, cores=cores)

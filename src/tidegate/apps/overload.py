@@ -113,14 +113,16 @@ def run_overload(
 
 
 def overload_flow(spark: SparkSession, rate: float, wait_s: float, seed: int = 1) -> Stream:
-    """A map that waits for every row and may be shed before, and a count behind it."""
-    stream = arrivals(
-        spark, f"constant:{rate!r}", keys=f"uniform:{KEYS}", seed=seed, partitions=TASKS
-    )
+    """A map that waits for every row and may be shed before, and a count behind it.
+
+    The map has tasks of its own, so what is kept is dealt to them evenly: a partition's share of
+    the kept rows is left to chance.
+    """
+    stream = arrivals(spark, f"constant:{rate!r}", keys=f"uniform:{KEYS}", seed=seed, partitions=2)
     return (
         pipeline("overload", stream, arrival="timestamp")
         .shed()
-        .map(waiting_map(wait_s), name="ask")
+        .map(waiting_map(wait_s), name="ask", tasks=(TASKS, TASKS))
         .keyed("count", count(), key="key", shards=16, tasks=1)
     )
 
