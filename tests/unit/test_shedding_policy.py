@@ -19,6 +19,9 @@ from tidegate.control.policies.cycle import Bounds
 from tidegate.control.policies.latency import LatencyOptions
 from tidegate.control.policies.shedding import shedding
 from tidegate.control.replay import replay
+from tidegate.control.shed import Look
+from tidegate.control.shed_feedback import Steps
+from tidegate.control.shed_model import ModelShedder
 from tidegate.errors import AskedWrongly
 from tidegate.pipelines.shedding import ShedClass
 from tidegate.sim.pipeline import Segment, Stage, World, simulate
@@ -152,6 +155,54 @@ def test_a_wish_that_was_not_followed_is_not_believed_again() -> None:
     assert short is not None and held_back is not None
     assert (wished or 1.0) > 3.0 * held_back
     assert held_back == pytest.approx(short, rel=0.3)
+
+
+def test_tasks_of_an_operator_that_runs_where_its_rows_are_do_not_count() -> None:
+    """Such an operator has as many tasks as told of themselves: four in one tick, none in another."""
+    kept = []
+    for tasks in (1, 4):
+        policy = shedding(Says(), target_s=2.0, bounds=BOUNDS)
+        for tick in range(1, 4):
+            now = overloaded(tick)
+            fixed = dataclasses.replace(
+                now.operators[0], name="ask", tasks=tasks, least_tasks=tasks, most_tasks=tasks
+            )
+            now = dataclasses.replace(now, operators=(*now.operators, fixed))
+            kept.append((tick, policy.decide(now).keep))
+    assert kept[:3] == kept[3:]
+    assert kept[-1][1] is not None
+
+
+def test_feedback_goes_by_the_newest_batches_and_not_by_a_window() -> None:
+    """A window that still shows 9 s is no reason to keep less, when the batches are on target."""
+
+    def aim_after(newest_s: float | None) -> float:
+        policy = shedding(Says(), target_s=2.0, bounds=BOUNDS)
+        for tick in range(1, 12):
+            now = overloaded(tick, keep=1.0 if tick < 3 else 0.3, latency_s=9.0, duration_s=1.0)
+            segment = now.segments[0]
+            batch = dataclasses.replace(segment.batches[0], latency_s=newest_s)
+            segment = dataclasses.replace(segment, batches=(batch,))
+            policy.decide(dataclasses.replace(now, segments=(segment,)))
+        assert isinstance(policy._shedder, ModelShedder)
+        return policy._shedder.aim_s
+
+    assert aim_after(None) < 1.8
+    assert aim_after(2.0) == pytest.approx(2.0)
+
+
+def test_rows_that_waited_before_shedding_began_are_not_blamed_on_it() -> None:
+    steps = Steps()
+    early = Look(
+        at_s=5.0,
+        outlook=None,
+        latency_s=4.0,
+        delay_s=1.0,
+        waits_since_s=1.5,  # type: ignore[arg-type]
+    )
+    assert steps.delay_steps(early, since_s=2.0) is None
+    later = dataclasses.replace(early, at_s=6.0, waits_since_s=3.0)
+    assert steps.delay_steps(later, since_s=2.0) is not None
 
 
 def test_a_target_below_the_floor_is_said_and_does_not_shed_everything() -> None:

@@ -10,6 +10,7 @@ from tidegate.control.sojourn import (
     BatchStamps,
     SojournWindow,
     Stamps,
+    mean_sojourn_s,
     merged,
     sojourn,
 )
@@ -75,3 +76,13 @@ def test_a_window_forgets_what_ended_before_it() -> None:
     at_19 = window.latency(NOW_US + 19_000_000)
     assert at_19 is not None and at_19.mean_s == 3.0
     assert window.latency(NOW_US + 30_000_000) is None
+
+
+@given(stamps, st.integers(0, 3_000_000))
+@settings(max_examples=60, deadline=None)
+def test_the_mean_of_one_batch_is_that_of_its_rows(arrivals: np.ndarray, after: int) -> None:
+    found = mean_sojourn_s(BatchStamps(Stamps.of(arrivals), NOW_US + after))
+    if len(arrivals) == 0:
+        assert found is None
+    else:
+        assert found == pytest.approx((NOW_US + after - arrivals).mean() / 1e6, abs=1e-9)
