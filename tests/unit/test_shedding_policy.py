@@ -158,7 +158,7 @@ def test_a_wish_that_was_not_followed_is_not_believed_again() -> None:
 
 
 def test_tasks_of_an_operator_that_runs_where_its_rows_are_do_not_count() -> None:
-    """Such an operator has as many tasks as told of themselves: four in one tick, none in another."""
+    """Such an operator has the tasks that told of themselves: four in one tick, one in another."""
     kept = []
     for tasks in (1, 4):
         policy = shedding(Says(), target_s=2.0, bounds=BOUNDS)

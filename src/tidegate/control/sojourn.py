@@ -80,8 +80,10 @@ def mean_sojourn_s(batch: BatchStamps) -> float | None:
     stamps = batch.stamps
     if not stamps.rows:
         return None
-    arrived_us = int((stamps.slots * SLOT_US * stamps.counts).sum()) + stamps.beyond_us
-    return (batch.end_us - arrived_us / stamps.rows) / 1e6
+    waits_us = (
+        batch.end_us - stamps.slots * SLOT_US
+    )  # small: sums of times since the epoch overflow
+    return (int((waits_us * stamps.counts).sum()) - stamps.beyond_us) / stamps.rows / 1e6
 
 
 def sojourn(batches: Sequence[BatchStamps]) -> Latency | None:
