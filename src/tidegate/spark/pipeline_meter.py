@@ -39,6 +39,8 @@ from tidegate.spark.segment import BatchResult
 
 STALE_S = 10.0
 """Without a finished batch for so long (and five times the usual batch) there is nothing new."""
+STUCK_S = 60.0
+"""The same for a batch that runs (and ten times the longest one): it hangs."""
 _RATE_WINDOW_S = 1.0
 _REMEMBERED = 64
 
@@ -360,7 +362,11 @@ class PipelineMeter:
             default=0.0,
         )
         quiet_s = now_s - self._ended_s
-        if quiet_s > max(STALE_S, 5.0 * longest):
+        limit_s = max(STALE_S, 5.0 * longest)
+        if any(part.running is not None for part in self._run.segments.values()):
+            # A long batch is not a stalled source: what waits for it, and who works, is known.
+            limit_s = max(STUCK_S, 10.0 * longest)
+        if quiet_s > limit_s:
             return f"no batch ended for {quiet_s:.0f} s"
         return None
 
