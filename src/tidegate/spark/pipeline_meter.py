@@ -58,12 +58,24 @@ class _SegmentView:
     durations_s: deque[float] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
     rows: deque[tuple[float, int, float]] = field(default_factory=lambda: deque(maxlen=256))
     """(end, rows, duration) of the last batches."""
+    idle: bool = False
+    """Whether Spark has nothing to do for it: what has arrived is done."""
     busy: float | None = None
     """Cores at work in the last batches that ended."""
     seen_tasks: dict[str, int] = field(default_factory=dict)
     """Of each operator: the tasks that told of themselves in its last batches."""
     nodes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Of each keyed operator: the node of each task in the last batch."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Finished:
+    """A batch that both we and Spark are done with."""
+
+    result: BatchResult
+    progress: BatchProgress
+    kept: BatchStamps
+    """When the rows that were worked on had arrived."""
 
 
 class PipelineMeter:
@@ -102,8 +114,11 @@ class PipelineMeter:
         self._awaited = granted if granted < self._negotiator.asked else None
         finished = {name: self._finished(view) for name, view in self._views.items()}
         for batches in finished.values():
-            for result, progress in batches:
-                self._stamp(result, progress)
+            for batch in batches:
+                self._stamp(batch)
+        for view in self._views.values():
+            status = self._run.queries[view.segment.name].status
+            view.idle = not status["isTriggerActive"] and not status["isDataAvailable"]
         self._ahead = self._look_ahead()
         arrival_rate = self._arrival_rate(now_s)
         segments = tuple(
@@ -113,7 +128,7 @@ class PipelineMeter:
         operators = tuple(
             operator
             for name, view in self._views.items()
-            for operator in self._operators(view, [r for r, _ in finished[name]], interval_s)
+            for operator in self._operators(view, [b.result for b in finished[name]], interval_s)
         )
         rows = sum(
             batch.rows
@@ -141,14 +156,12 @@ class PipelineMeter:
             grant_s=self._negotiator.grant_s,
             keep=keep,
             keep_by_class=keep_by_class,
-            sources=_sources([r for batches in finished.values() for r, _ in batches]),
+            sources=_sources([b.result for batches in finished.values() for b in batches]),
         )
         self.spent_s += time.perf_counter() - clock
         return measurement
 
-    def _busy(
-        self, finished: Mapping[str, list[tuple[BatchResult, BatchProgress]]]
-    ) -> float | None:
+    def _busy(self, finished: Mapping[str, list[_Finished]]) -> float | None:
         """Cores at work in the newest batches; while a long one runs, the tasks at work now.
 
         Segments run side by side, so theirs add up.
@@ -157,37 +170,38 @@ class PipelineMeter:
         if running and not any(finished.values()):
             return float(min(active_tasks(running[0].anchors.session), self._negotiator.granted()))
         for name, batches in finished.items():
-            spent_s = sum(progress.duration_s for _, progress in batches)
+            spent_s = sum(batch.progress.duration_s for batch in batches)
             if spent_s > 0.0:
-                busy_s = sum(r.busy_s for result, _ in batches for r in result.reports)
+                busy_s = sum(r.busy_s for batch in batches for r in batch.result.reports)
                 self._views[name].busy = busy_s / spent_s
         known = [
-            0.0 if self._idle(view) else view.busy
+            0.0 if view.idle else view.busy
             for view in self._views.values()
             if view.busy is not None
         ]
         return sum(known) if known else None
 
-    def _finished(self, view: _SegmentView) -> list[tuple[BatchResult, BatchProgress]]:
+    def _finished(self, view: _SegmentView) -> list[_Finished]:
         """Batches that both we and Spark are done with, each once, oldest first."""
         for metered in view.meter.read():
             view.waiting[metered.progress.batch_id] = metered.progress
-        done = []
+        done: list[_Finished] = []
         for result in self._run.results(view.segment.name):
             batch_id = result.plan.batch_id
             progress = view.waiting.pop(batch_id, None)
             if progress is not None and batch_id not in view.seen:
                 view.seen.add(batch_id)
-                done.append((result, progress))
+                done.append(_Finished(result, progress, _kept(result, progress.end_us)))
                 self._ended_s = max(self._ended_s, progress.end_us / 1e6)
-        for old in [b for b in view.seen if done and b < done[-1][0].plan.batch_id - _REMEMBERED]:
-            view.seen.discard(old)
+        if done:
+            oldest = done[-1].result.plan.batch_id - _REMEMBERED
+            view.seen = {batch_id for batch_id in view.seen if batch_id >= oldest}
         return done
 
-    def _stamp(self, result: BatchResult, progress: BatchProgress) -> None:
-        if (stamps := _kept(result)).rows:
-            self._window.add(BatchStamps(stamps, progress.end_us))
-        offered = offered_stamps(result.reports)
+    def _stamp(self, batch: _Finished) -> None:
+        if batch.kept.stamps.rows:
+            self._window.add(batch.kept)
+        offered = offered_stamps(batch.result.reports)
         if offered is None:
             return
         if not self._oldest_us:
@@ -234,20 +248,21 @@ class PipelineMeter:
     def _segment(
         self,
         view: _SegmentView,
-        finished: list[tuple[BatchResult, BatchProgress]],
+        finished: list[_Finished],
         arrival_rate: float,
         now_s: float,
     ) -> SegmentMeasurement:
         batches = []
-        for result, progress in finished:
-            batches.append(self._batch(view, result, progress))
+        for batch in finished:
+            progress = batch.progress
+            batches.append(self._batch(view, batch))
             view.durations_s.append(progress.duration_s)
             view.rows.append((progress.end_us / 1e6, progress.rows, progress.duration_s))
         main = view.segment.name == "main"
         rate = arrival_rate if main else self._offered(view, now_s)
         waiting_s = max(0.0, now_s - self._told_us / 1e6) if self._newest_us and main else 0.0
         running = sum(one.kept for one in self._ahead) if main else 0
-        if self._idle(view):
+        if view.idle:
             rate, waiting_s, running = self._decayed(rate, waiting_s), 0.0, 0
         plan = self._run.allocation()
         return SegmentMeasurement(
@@ -262,11 +277,6 @@ class PipelineMeter:
             trigger_s=view.trigger_s,
         )
 
-    def _idle(self, view: _SegmentView) -> bool:
-        """Whether Spark has nothing to do for it: what has arrived is done."""
-        status = self._run.queries[view.segment.name].status
-        return not status["isTriggerActive"] and not status["isDataAvailable"]
-
     def _decayed(self, rate: float, silent_s: float) -> float:
         """A rate that was true until some seconds ago, with nothing since."""
         return rate * _RATE_WINDOW_S / (_RATE_WINDOW_S + silent_s)
@@ -278,9 +288,8 @@ class PipelineMeter:
         span = recent[-1][0] - recent[0][0]
         return sum(rows for _, rows, _ in recent[1:]) / span if span > 0 else 0.0
 
-    def _batch(
-        self, view: _SegmentView, result: BatchResult, progress: BatchProgress
-    ) -> BatchMeasurement:
+    def _batch(self, view: _SegmentView, batch: _Finished) -> BatchMeasurement:
+        result, progress = batch.result, batch.progress
         tasks = {name: entry.tasks for name, entry in result.plan.operators.items()}
         outlier = None
         if not view.last_tasks:
@@ -300,7 +309,7 @@ class PipelineMeter:
             duration_s=progress.duration_s,
             ended_s=progress.end_us / 1e6,
             outlier=outlier,
-            latency_s=mean_sojourn_s(BatchStamps(_kept(result), progress.end_us)),
+            latency_s=mean_sojourn_s(batch.kept),
         )
 
     def _operators(
@@ -371,9 +380,9 @@ class PipelineMeter:
         return None
 
 
-def _kept(result: BatchResult) -> Stamps:
-    """When the rows that were worked on had arrived."""
-    return merged([report.stamps for report in result.reports if report.stamps is not None])
+def _kept(result: BatchResult, end_us: int) -> BatchStamps:
+    stamps = [report.stamps for report in result.reports if report.stamps is not None]
+    return BatchStamps(merged(stamps), end_us)
 
 
 def active_tasks(session: SparkSession) -> int:
