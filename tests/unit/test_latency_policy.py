@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pipeline_worlds import BOUNDS, TARGET_S, controller, measured, world
 
+from tidegate.control.allocate import provision
 from tidegate.control.decision import Decision
+from tidegate.control.leaps import Ready, leap_latency_s, ready_for
 from tidegate.control.measurement import Measurement, SegmentMeasurement
 from tidegate.control.policies.cycle import Bounds
 from tidegate.control.policies.latency import LatencyOptions, LatencyPolicy
@@ -232,9 +234,34 @@ def test_it_asks_for_the_cores_that_a_leap_would_need_and_says_so() -> None:
 
 
 def test_no_leap_is_planned_to_a_load_that_all_cores_could_not_carry() -> None:
-    for leap in (1.0, 2.0):
-        policy = taught(LatencyPolicy(TARGET_S, Bounds(1, 3), LatencyOptions(leap=leap)))
-        assert after(policy, 1900.0, 3, 5).holds
+    stations = [MicroBatchStation(cost=COST, arrival_rate=1150.0)]
+    plain = provision(stations, 0.8 * TARGET_S)
+    assert plain.total == 2
+
+    def ready(budget: int) -> Ready:
+        return ready_for(stations, plain, goal_s=TARGET_S, leap=2.0, most=[64], budget=budget)
+
+    roomy, tight, none = ready(12), ready(3), ready(2)
+    assert roomy.leap == 2.0 and roomy.allocation.total == 3
+    assert 1.0 < tight.leap < 2.0, "three cores carry 2,010 rows/s on target, not 2,300"
+    assert none.leap == pytest.approx(1.0, abs=0.2) and none.allocation.total == 2
+    assert leap_latency_s(stations, roomy.allocation.cores.tolist(), roomy.leap) <= TARGET_S
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.floats(50.0, 3000.0), min_size=1, max_size=4), st.integers(4, 60))
+def test_what_is_ready_for_a_leap_is_so_within_the_budget(rates: list[float], budget: int) -> None:
+    stations = [MicroBatchStation(cost=COST, arrival_rate=rate) for rate in rates]
+    goal_s = 1.2 * len(rates)
+    plain = provision(stations, 0.8 * goal_s)
+    most = [budget] * len(rates)
+    found = ready_for(stations, plain, goal_s=goal_s, leap=2.0, most=most, budget=budget)
+    if found.leap > 1.0:
+        cores = found.allocation.cores.tolist()
+        assert leap_latency_s(stations, cores, found.leap) <= goal_s * (1 + 1e-9)
+        assert found.allocation.total <= max(budget, plain.total)
+    else:
+        assert found.allocation is plain
 
 
 def test_a_leap_below_one_is_refused() -> None:
@@ -258,3 +285,11 @@ def test_cores_that_were_taken_back_at_the_same_load_stay_for_a_minute() -> None
     assert 60 <= taken < 64 and changes[0][1] < 0
     later = [tick for tick, _ in changes if tick > taken]
     assert later and min(later) >= taken + 60
+
+
+def test_no_core_is_let_go_while_the_load_rises() -> None:
+    policy = taught(LatencyPolicy(TARGET_S, BOUNDS, LatencyOptions(scale_in_after_s=8.0)))
+    rising = [policy.decide(steady(30 + n, 800.0 + 15.0 * n, 10)) for n in range(20)]
+    assert all(decision.holds for decision in rising)
+    assert "the load is rising" in rising[-1].reason
+    assert any(policy.decide(steady(50 + n, 1100.0, 10)).cores for n in range(12))

@@ -127,6 +127,24 @@ def test_the_first_batch_of_a_leap_is_the_one_that_is_played(
     assert station.leap_latency(tasks, 1.0) == pytest.approx(station.latency(tasks), rel=1e-6)
 
 
+@settings(max_examples=100, deadline=None)
+@given(
+    st.floats(0.01, 0.5),
+    st.sampled_from([0.0, 0.003, 0.05]),
+    st.integers(1, 200),
+    st.floats(0.1, 4.0),
+    st.sampled_from([0.0, 0.3, 2.0]),
+)
+def test_the_most_throughput_is_that_of_the_best_number_of_tasks(
+    fixed_s: float, per_task_s: float, most: int, target_s: float, interval_s: float
+) -> None:
+    cost = BatchCost(fixed_s=fixed_s, per_task_s=per_task_s, work_s=0.01)
+    tried = [cost.throughput(k, target_s, interval_s=interval_s) for k in range(1, most + 1)]
+    found = cost.most_throughput(most, target_s, interval_s=interval_s)
+    assert found <= max(tried) * (1 + 1e-9)
+    assert found >= 0.97 * max(tried)
+
+
 def test_no_leap_is_met_by_a_station_that_cannot_keep_up() -> None:
     station = MicroBatchStation(cost=SPARK, arrival_rate=500.0)
     assert math.isinf(station.leap_latency(4, 2.0))

@@ -10,6 +10,8 @@ from tidegate.control.counts import ClassCount, SourceCount, added
 from tidegate.control.decision import Decision
 from tidegate.control.measurement import Measurement
 from tidegate.control.record import Record
+from tidegate.pipelines.graph import Source
+from tidegate.pipelines.shedding import ShedClass, Shedding
 from tidegate.spark.allocation import Allocation
 from tidegate.spark.batchplan import BatchPlan, Plans
 from tidegate.spark.ledger import Ledger
@@ -169,6 +171,25 @@ def test_an_allocation_knows_no_classes_that_were_not_declared() -> None:
     allocation = Allocation((), 2)
     allocation.shed(0.5, {"gold": 1.0})
     assert allocation.keep() == (0.5, {})
+
+
+def test_a_batch_that_was_held_up_keeps_as_many_rows_and_the_least_important_go() -> None:
+    classes = {"gold": ShedClass(priority=1, floor=0.5), "other": ShedClass()}
+    shed = Shedding(by="tier", classes=classes)
+    schema = pa.schema([("tier", pa.string())])
+    allocation = Allocation(
+        (Source(name="in", inputs=(), schema=schema, frame=None, shedding=shed),), 2
+    )
+    allocation.shed(0.9, {"gold": 1.0, "other": 0.5}, 1.0)
+    offered = {"gold": 800.0, "other": 200.0}
+    assert allocation.keep_of(1.0, offered) == (0.9, {"gold": 1.0, "other": 0.5})
+    keep, by_class = allocation.keep_of(2.0, {name: 2 * rows for name, rows in offered.items()})
+    assert keep == pytest.approx(0.45)
+    kept = sum(2 * rows * by_class[name] for name, rows in offered.items())
+    assert kept == pytest.approx(900.0) and by_class["other"] == 0.0
+    assert allocation.keep_of(100.0, offered)[1]["gold"] == 0.5, "what was promised is kept"
+    allocation.shed(0.9, {"gold": 1.0, "other": 0.5})
+    assert allocation.keep_of(100.0, offered) == (0.9, {"gold": 1.0, "other": 0.5})
 
 
 def test_a_decision_that_sheds_does_not_hold() -> None:

@@ -14,12 +14,13 @@ from tidegate.control.decision import Decision, hold
 from tidegate.control.gathering import Gathering
 from tidegate.control.measurement import BatchMeasurement, Measurement
 from tidegate.control.next_round import RoundWatch, keep_over
+from tidegate.control.next_round import gathered_s as since
 from tidegate.control.policies.catalogue import PIPELINE_POLICIES, pipeline_policy
 from tidegate.control.policies.cycle import Bounds
 from tidegate.control.policies.latency import LatencyOptions
 from tidegate.control.policies.shedding import shedding
 from tidegate.control.replay import replay
-from tidegate.control.shed import Look
+from tidegate.control.shed import LEAST_KEEP, Look
 from tidegate.control.shed_feedback import Steps
 from tidegate.control.shed_model import ModelShedder
 from tidegate.errors import AskedWrongly
@@ -257,7 +258,7 @@ def test_the_next_round_finds_what_came_since_the_last_began() -> None:
     assert found.offered_rows == pytest.approx(3000.0 + 1500.0)
 
 
-@given(st.floats(0.01, 1.0), st.floats(0.1, 5.0), st.floats(0.1, 5.0), st.floats(1.0, 1e4))
+@given(st.floats(0.1, 1.0), st.floats(0.1, 5.0), st.floats(0.1, 5.0), st.floats(1.0, 1e4))
 def test_a_batch_that_gathers_longer_keeps_as_many_rows(
     keep: float, span_s: float, gathered_s: float, rate: float
 ) -> None:
@@ -267,6 +268,9 @@ def test_a_batch_that_gathers_longer_keeps_as_many_rows(
     else:
         meant, offered = keep * rate * span_s, rate * gathered_s
         assert share * offered == pytest.approx(min(meant, offered))
+    assert keep_over(keep, span_s, 1e6) == pytest.approx(1.0 if keep == 1.0 else LEAST_KEEP)
+    assert since(10.0, 11.0, 11.1) == pytest.approx(1.1)
+    assert since(10.0, 11.0, 600.0) == 0.0, "a silent source has gathered nothing"
     assert keep_over(keep, None, gathered_s) == keep
 
 

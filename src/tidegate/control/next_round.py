@@ -10,6 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tidegate.control.measurement import Measurement
+from tidegate.control.shed import LEAST_KEEP
+
+IDLE_S = 0.5
+"""Between two batches under load there is next to nothing; more is no load."""
 
 
 def keep_over(keep: float, span_s: float | None, gathered_s: float) -> float:
@@ -21,7 +25,16 @@ def keep_over(keep: float, span_s: float | None, gathered_s: float) -> float:
     """
     if span_s is None or keep >= 1.0 or gathered_s <= 0.0:
         return keep
-    return min(keep * span_s / gathered_s, 1.0)
+    return min(max(keep * span_s / gathered_s, min(keep, LEAST_KEEP)), 1.0)
+
+
+def gathered_s(begun_s: float, ended_s: float, now_s: float) -> float:
+    """Time over which the rows of a batch that begins now came: since the last one began.
+
+    Zero, so that a share stays a share, when nothing began for a while after it had ended: then the
+    source was silent, or a trigger was waited for, and how long rows have come is not known.
+    """
+    return 0.0 if now_s - ended_s > IDLE_S else now_s - begun_s
 
 
 @dataclass(frozen=True, slots=True)

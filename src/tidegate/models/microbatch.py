@@ -60,6 +60,24 @@ class BatchCost:
             return 0.0
         return share / row_s if row_s > 0.0 else float("inf")
 
+    def most_throughput(
+        self, most: int, latency_s: float, *, imbalance: float = 1.0, interval_s: float = 0.0
+    ) -> float:
+        """The most of tau(T_max) over 1 to `most` tasks: with a cost per task, all are not best.
+
+        (1 - 1.5 (a0 + a1 k) / T) k is highest at k = (T / 1.5 - a0) / 2 a1; with an interval that
+        binds, (T - P/2 - a0 - a1 k) k at k = (T - P/2 - a0) / 2 a1.
+        """
+        tried = {1, most}
+        if self.per_task_s > 0.0:
+            for room_s in (latency_s / 1.5, latency_s - interval_s / 2.0):
+                best = (room_s - self.fixed_s) / (2.0 * self.per_task_s)
+                tried |= {min(max(int(best) + more, 1), most) for more in (0, 1)}
+        return max(
+            self.throughput(tasks, latency_s, imbalance=imbalance, interval_s=interval_s)
+            for tasks in tried
+        )
+
 
 def chance_imbalance(rows: float, tasks: int) -> float:
     """delta of rows that fall on tasks by chance: a task has N/k of them, with its root as spread.

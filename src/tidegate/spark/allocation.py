@@ -6,8 +6,10 @@ from typing import TypeAlias
 
 from tidegate.control.next_round import keep_over
 from tidegate.control.route import Route, even_route, rerouted, rescaled
+from tidegate.control.shed_classes import keep_by_class
 from tidegate.errors import AskedWrongly, nearest
 from tidegate.pipelines.graph import Keyed, Map, Node, Source
+from tidegate.pipelines.shedding import ShedClass
 from tidegate.spark.batchplan import BatchPlan, OperatorPlan
 
 Keep: TypeAlias = tuple[float, Mapping[str, float]]
@@ -27,10 +29,12 @@ class Allocation:
         self._keep: Keep = (1.0, {})
         self._span_s: float | None = None
         self._floors: dict[str, float] = {}
+        self._worths: dict[str, ShedClass] = {}
         for node in nodes:
             if isinstance(node, Source) and node.shedding is not None:
                 for name in node.shedding.names:
-                    floor = node.shedding.classes[name].floor
+                    self._worths[name] = node.shedding.classes[name]
+                    floor = self._worths[name].floor
                     self._floors[name] = max(floor, self._floors.get(name, 0.0))
 
     def adopt(self, plan: BatchPlan) -> None:
@@ -63,18 +67,23 @@ class Allocation:
             self._keep = (keep, given)
             self._span_s = span_s
 
-    def keep_of(self, gathered_s: float) -> Keep:
+    def keep_of(self, gathered_s: float, offered: Mapping[str, float] | None = None) -> Keep:
         """What a micro-batch keeps whose rows came over so long a time.
 
-        Classes of which all is kept stay as they are: the least important ones make up for it.
+        `offered` are the rows of each class that the last one had: as many rows in all as were
+        meant, the least important classes making up for the difference.
         """
         with self._lock:
             (keep, given), span_s = self._keep, self._span_s
-        adapted = {
-            name: max(keep_over(fraction, span_s, gathered_s), self._floors[name])
-            for name, fraction in given.items()
-        }
-        return keep_over(keep, span_s, gathered_s), adapted
+        adapted = keep_over(keep, span_s, gathered_s)
+        if adapted == keep or not given:
+            return adapted, given
+        shares = keep_by_class(
+            adapted,
+            {name: rows for name, rows in (offered or {}).items() if name in given},
+            self._worths,
+        )
+        return adapted, {name: max(shares.get(name, adapted), self._floors[name]) for name in given}
 
     def keep(self) -> Keep:
         """What the next micro-batch keeps: the fraction, and those of single classes."""

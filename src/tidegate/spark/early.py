@@ -19,6 +19,7 @@ from tidegate.spark.segment import BatchResult, SegmentRun
 class Early:
     """The rows of a running batch."""
 
+    batch_id: int
     offered: Stamps
     kept: int
     """Rows that were not shed."""
@@ -40,12 +41,12 @@ def early(part: SegmentRun) -> Early | None:
         # Without tasks of its own it runs where its rows are: nobody knows how many tasks that is.
         if entry is None or len({r.task for r in reports if r.operator == name}) < entry.tasks:
             return None
-    return _told(part.segment, reports)
+    return _told(part.segment, plan.batch_id, reports)
 
 
 def early_of(part: SegmentRun, result: BatchResult) -> Early | None:
     """The same of a batch that is over, but whose duration Spark has not told yet."""
-    return _told(part.segment, result.reports)
+    return _told(part.segment, result.plan.batch_id, result.reports)
 
 
 def _readers(segment: Segment) -> set[str]:
@@ -55,11 +56,11 @@ def _readers(segment: Segment) -> set[str]:
     return {reader.name for reader in firsts if reader is not None}
 
 
-def _told(segment: Segment, reports: Sequence[TaskReport]) -> Early | None:
+def _told(segment: Segment, batch_id: int, reports: Sequence[TaskReport]) -> Early | None:
     offered = offered_stamps(reports)
     readers = _readers(segment)
     kept = sum(report.rows_in for report in reports if report.operator in readers)
-    return None if offered is None else Early(offered, kept)
+    return None if offered is None else Early(batch_id, offered, kept)
 
 
 def offered_stamps(reports: Sequence[TaskReport]) -> Stamps | None:

@@ -35,7 +35,7 @@ from tidegate.spark.negotiate import Negotiator
 from tidegate.spark.progress import BatchProgress
 from tidegate.spark.report import TaskReport
 from tidegate.spark.run import Run
-from tidegate.spark.segment import BatchResult
+from tidegate.spark.segment import BatchResult, SegmentRun
 
 STALE_S = 10.0
 """Without a finished batch for so long (and five times the usual batch) there is nothing new."""
@@ -58,6 +58,8 @@ class _SegmentView:
     durations_s: deque[float] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
     rows: deque[tuple[float, int, float]] = field(default_factory=lambda: deque(maxlen=256))
     """(end, rows, duration) of the last batches."""
+    ahead: dict[int, Early] = field(default_factory=dict)
+    """Batches that are not over, by id, as far as they have told of their rows."""
     idle: bool = False
     """Whether Spark has nothing to do for it: what has arrived is done."""
     busy: float | None = None
@@ -100,8 +102,6 @@ class PipelineMeter:
         self._oldest_us = 0
         """The first arrival of all: no rate is counted over the time before it."""
         self._arrivals: deque[Stamps] = deque(maxlen=_REMEMBERED)
-        self._ahead: list[Early] = []
-        """Batches that are not over, as far as they have told of their rows."""
         self.spent_s = 0.0
         """Time that measuring took on the driver, in all."""
 
@@ -119,7 +119,8 @@ class PipelineMeter:
         for view in self._views.values():
             status = self._run.queries[view.segment.name].status
             view.idle = not status["isTriggerActive"] and not status["isDataAvailable"]
-        self._ahead = self._look_ahead()
+        for name, view in self._views.items():
+            self._look_ahead(view, self._run.segments[name])
         arrival_rate = self._arrival_rate(now_s)
         segments = tuple(
             self._segment(view, finished[name], arrival_rate, now_s)
@@ -209,20 +210,26 @@ class PipelineMeter:
         self._newest_us = max(self._newest_us, int(offered.slots[-1]) * SLOT_US)
         self._arrivals.append(offered)
 
-    def _look_ahead(self) -> list[Early]:
-        """What running batches have told, and those whose duration Spark has not told yet."""
-        found: list[Early | None] = []
-        for name, view in self._views.items():
-            part = self._run.segments[name]
-            last = max(view.seen, default=-1)
-            found += [early_of(part, r) for r in list(part.results) if r.plan.batch_id > last]
-            found.append(early(part))
-        return [one for one in found if one is not None and one.newest_us > self._newest_us]
+    def _look_ahead(self, view: _SegmentView, part: SegmentRun) -> None:
+        """What a running batch has told, and those whose duration Spark has not told yet.
+
+        What was told once stays until the batch is over, whatever step it is at meanwhile.
+        """
+        last = max(view.seen, default=-1)
+        told = [early_of(part, r) for r in list(part.results) if r.plan.batch_id > last]
+        for one in (*told, early(part)):
+            if one is not None:
+                view.ahead[one.batch_id] = one
+        view.ahead = {batch_id: one for batch_id, one in view.ahead.items() if batch_id > last}
 
     @property
     def _told_us(self) -> int:
         """The newest arrival that any batch has told of."""
-        return max([self._newest_us, *(one.newest_us for one in self._ahead)])
+        return max([self._newest_us, *(one.newest_us for one in self._told_ahead)])
+
+    @property
+    def _told_ahead(self) -> list[Early]:
+        return [one for view in self._views.values() for one in view.ahead.values()]
 
     def _arrival_rate(self, now_s: float) -> float:
         """Rows per second of the newest second that batches tell of, running ones included.
@@ -231,7 +238,7 @@ class PipelineMeter:
         stamps by the rows of the last batches over their time.
         """
         if self._arrivals:
-            ahead = [one.offered for one in self._ahead]
+            ahead = [one.offered for one in self._told_ahead]
             newest = self._told_us // SLOT_US
             width = round(_RATE_WINDOW_S * 1e6 / SLOT_US)
             counted = sum(
@@ -261,7 +268,7 @@ class PipelineMeter:
         main = view.segment.name == "main"
         rate = arrival_rate if main else self._offered(view, now_s)
         waiting_s = max(0.0, now_s - self._told_us / 1e6) if self._newest_us and main else 0.0
-        running = sum(one.kept for one in self._ahead) if main else 0
+        running = sum(one.kept for one in view.ahead.values()) if main else 0
         if view.idle:
             rate, waiting_s, running = self._decayed(rate, waiting_s), 0.0, 0
         plan = self._run.allocation()

@@ -1,59 +1,61 @@
 """Whether a target is within reach, asked before anything starts.
 
-Three things tell: the trigger's interval, since a row waits half of it on average; an empty Spark
-job, which no micro-batch undercuts; and the records of an earlier run on the same checkpoint. With
-shedding, a target out of reach is refused, because all rows would be dropped for nothing; without,
-it is said and the pipeline runs at its best.
+Two things are certain: with a trigger a row waits half of its interval on average, and no
+micro-batch is quicker than an empty Spark job. With shedding, a target below that is refused,
+because rows would be dropped for nothing; without, it is said, and the pipeline runs at its best.
+The records of an earlier run on the same checkpoint tell more, and what they tell is said.
 """
 
 import time
 import warnings
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from tidegate.control.earlier import Earlier, earlier, refuse_unshedable
+from tidegate.control.earlier import Earlier, earlier, floor_s, objections
 from tidegate.control.policies.latency import STEADY_RATIO
 from tidegate.control.shed_classes import refuse_below_floor
-from tidegate.errors import TidegateError
-from tidegate.recording import read_readable
+from tidegate.errors import AskedWrongly, TidegateError
+from tidegate.recording import CURRENT, read_readable
 from tidegate.spark.loop import ControlOptions
 from tidegate.spark.state.files import Durable
-from tidegate.units import format_duration
 
 _PROBED_BELOW_S = 1.0
 """Nobody's empty job takes so long that a longer target is out of reach."""
 _PROBES = 3
+_CERTAIN = 0.5
+"""Of an empty job's time: jobs get quicker as the JVM gets warm."""
 
 
 def check_reach(
     session: SparkSession, options: ControlOptions, checkpoint: str, trigger_s: float
 ) -> None:
-    """Refuse with shedding, or warn without, what cannot be held."""
-    ratio = STEADY_RATIO[options.latency.percentile]
-    mean_s = options.target_s / ratio
+    """Refuse what is certainly out of reach, and say what was the last time."""
+    mean_s = options.target_s / STEADY_RATIO[options.latency.percentile]
+    least_s = 0.0
+    if mean_s < _PROBED_BELOW_S and options.local:
+        least_s = _CERTAIN * empty_job_s(session)
+    try:
+        refuse_below_floor(mean_s, floor_s(least_s, trigger_s))
+    except AskedWrongly as error:
+        if options.shed is not None:
+            raise
+        _say(f"{error}; it runs at its best")
+        return
     known = _earlier(checkpoint)
-    floor_s = 0.5 * trigger_s
     if known is not None:
-        floor_s += known.floor_s(options.bounds.least)
-    elif mean_s < _PROBED_BELOW_S:
-        floor_s += 1.5 * empty_job_s(session)
-    if options.shed is not None:
-        refuse_below_floor(options.target_s, floor_s * ratio)
-        if known is not None:
-            refuse_unshedable(
-                known,
-                target_s=mean_s,
-                cores=options.bounds.most,
-                least=options.bounds.least,
-                classes=options.classes,
-            )
-    elif mean_s <= floor_s:
-        warnings.warn(
-            f"the target of {format_duration(options.target_s)} is below this pipeline's floor of "
-            f"{format_duration(floor_s * ratio, round_up=True)}, which no number of cores lowers; "
-            "it runs at its best",
-            stacklevel=3,
-        )
+        for sentence in objections(
+            known,
+            target_s=mean_s,
+            trigger_s=trigger_s,
+            cores=options.bounds.most,
+            classes=options.classes if options.shed is not None else {},
+        ):
+            _say(f"by the records of an earlier run, {sentence}")
+
+
+def _say(sentence: str) -> None:
+    warnings.warn(sentence, stacklevel=4)
 
 
 def empty_job_s(session: SparkSession) -> float:
@@ -68,9 +70,10 @@ def empty_job_s(session: SparkSession) -> float:
 
 def _earlier(checkpoint: str) -> Earlier | None:
     place = Durable(checkpoint)
-    if not place.local:
+    newest = Path(place.path("")) / CURRENT
+    if not place.local or not newest.exists():
         return None
     try:
-        return earlier(read_readable(place.path("")).records)
-    except TidegateError:  # there are none yet, or none that can be read
+        return earlier(read_readable(newest).records)
+    except TidegateError:  # none that can be read
         return None

@@ -113,8 +113,9 @@ class Run:
                     f"shed: there is no class '{name}'{nearest(name, known)}"
                     + ("" if known else "; declare classes with .shed(by=..., classes=...)")
                 )
-        for part in self._segments.values():
-            part.allocation.shed(keep, given, span_s)
+        for number, part in enumerate(self._segments.values()):
+            # A span is of the first segment's batches; others gather in a rhythm of their own.
+            part.allocation.shed(keep, given, span_s if number == 0 else None)
 
     def keep(self) -> tuple[float, Mapping[str, float]]:
         """What the next micro-batch keeps: the fraction, and those of single classes."""

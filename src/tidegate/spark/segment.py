@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from tidegate.control.counts import SourceCount
+from tidegate.control.next_round import gathered_s
 from tidegate.errors import TidegateError
 from tidegate.pipelines.graph import Keyed, Segment, Sink, Source
 from tidegate.spark.allocation import Allocation
@@ -144,6 +145,8 @@ class SegmentRun:
             except BaseException as error:
                 self.failure = error
                 raise
+            finally:
+                self.running = None
 
     def _run(self, batch: DataFrame, batch_id: int) -> BatchResult:
         clock = _Steps()
@@ -165,8 +168,9 @@ class SegmentRun:
         if plan is None:
             operators = self._followed(executors)
             now_us = time.time_ns() // 1000
-            begun_us = self._begun_us if self._begun_us is not None else now_us
-            keep, by_class = self.allocation.keep_of((now_us - begun_us) / 1e6)
+            keep, by_class = self.allocation.keep_of(
+                self._gathered_s(now_us / 1e6), self._offered()
+            )
             plan = BatchPlan(batch_id, now_us, operators, keep, by_class)
             self.plans.write(plan)
         self._begun_us = plan.at_us
@@ -181,7 +185,6 @@ class SegmentRun:
             reports = self._complete(frames, plan)
             clock.step("run")
         finally:
-            self.running = None
             frames.release()
         for write in self.segment.writes:
             files = [r.file for r in reports if r.operator == write.channel.name and r.file]
@@ -206,6 +209,17 @@ class SegmentRun:
             max(1, len(executors)),
             sources,
         )
+
+    def _gathered_s(self, now_s: float) -> float:
+        """How long rows have come for a batch that begins now; zero where that is not known."""
+        if self._begun_us is None or not self.results:
+            return 0.0
+        return gathered_s(self._begun_us / 1e6, self.results[-1].ended_s, now_s)
+
+    def _offered(self) -> dict[str, float]:
+        """Rows of each class that the last batch was offered."""
+        sources = self.results[-1].sources if self.results else ()
+        return {part.name: float(part.offered) for one in sources for part in one.classes}
 
     def _enter(self, plan: BatchPlan, sources: tuple[SourceCount, ...]) -> None:
         """Put the batch into the ledger, on top of the batch before it."""

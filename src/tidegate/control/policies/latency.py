@@ -19,6 +19,7 @@ from tidegate.control.allocate import Allocation, Infeasible, LatencyOutOfReach,
 from tidegate.control.catch_up import cores_to_catch_up
 from tidegate.control.coming import Coming, ComingLoad
 from tidegate.control.decision import Decision, hold
+from tidegate.control.leaps import leap_latency_s, ready_for
 from tidegate.control.measurement import Latency, Measurement, SegmentMeasurement
 from tidegate.control.policies.cycle import Bounds
 from tidegate.control.segment_model import SegmentModel
@@ -42,6 +43,9 @@ _SAME_LOAD = 1.15
 _SETTLE_S = 60.0
 """After cores were let go and taken back at the same load, none are let go for so long, unless the
 load falls: a machine's mood is not chased to and fro."""
+_RISING = 1.08
+"""A load this much higher than when the wait began is on its way up: what is let go now would soon
+be asked for again."""
 _QUIET_S = 6.0
 """How long nothing must have happened until the measured latency, which is of the last seconds, is
 that of the present tasks and load."""
@@ -95,6 +99,8 @@ class _Plan:
     notes: tuple[str, ...] = ()
     limit: str | None = None
     """Said only when the maximum keeps the pipeline from its target."""
+    leap: float = 1.0
+    """The leap of the load that it is ready for."""
 
     @property
     def total(self) -> int:
@@ -124,6 +130,8 @@ class LatencyPolicy:
         self._bias = 1.0
         self._ratio = STEADY_RATIO[self._options.percentile]
         self._wishes: deque[tuple[float, int]] = deque()
+        self._rates: deque[float] = deque()
+        """The rates of the same ticks."""
         self._floor_s = 0.0
         self._changed_s = -math.inf
         self._scaled_in_s = -math.inf
@@ -323,7 +331,14 @@ class LatencyPolicy:
             allocation = provision(stations, lowest_s, least=least, most=most)
         except Infeasible:
             allocation = _overloaded(stations, most)
-        allocation = self._for_leaps(stations, allocation, most)
+        allocation, leap = ready_for(
+            stations,
+            allocation,
+            goal_s=self._target_s / self._reach,
+            leap=self._options.leap,
+            most=most,
+            budget=self._bounds.most,
+        )
         if allocation.total > self._bounds.most:
             limit = (
                 f"{allocation.total} cores are needed for {coming.planned:,.0f} rows/s, but"
@@ -331,57 +346,18 @@ class LatencyPolicy:
             )
             allocation = self._within_maximum(stations, most)
         chosen = {name: int(k) for name, k in zip(names, allocation.cores, strict=True)}
-        return _Plan(self._at_least(chosen, most), allocation.latency_s, notes, limit)
+        return _Plan(self._at_least(chosen, most), allocation.latency_s, notes, limit, leap)
 
-    def _for_leaps(
-        self, stations: list[MicroBatchStation], allocation: Allocation, most: list[int]
-    ) -> Allocation:
-        """As many more cores as a leap of the load needs, where there are so many.
-
-        Long batches see a surge late and run it on the tasks of before, and few cores make long
-        batches: a load that fits well while it is steady may be lost by the time it is noticed.
-        """
-        goal_s = self._target_s / self._reach
-        leap = self._leap(stations)
-        cores = allocation.cores.copy()
-        late = [_leap_s(station, int(k), leap) for station, k in zip(stations, cores, strict=True)]
-        while sum(late) > goal_s and int(cores.sum()) < self._bounds.most:
-            gains = [
-                late[i] - _leap_s(station, int(cores[i]) + 1, leap) if cores[i] < most[i] else 0.0
-                for i, station in enumerate(stations)
-            ]
-            best = int(np.argmax(gains))
-            if not gains[best] > 0.0:
-                return allocation
-            cores[best] += 1
-            late[best] -= gains[best]
-        if sum(late) > goal_s:
-            return allocation
-        steady_s = sum(
-            station.visit_ratio * station.latency(int(k))
-            for station, k in zip(stations, cores, strict=True)
-        )
-        return Allocation(cores, int(cores.sum()), steady_s)
-
-    def _loses_leaps(self, measurement: Measurement, coming: Coming, cores: dict[str, int]) -> bool:
-        """Whether a leap breaks the target on these cores, by more than the band."""
+    def _loses_leap(
+        self, measurement: Measurement, coming: Coming, cores: dict[str, int], leap: float
+    ) -> bool:
+        """Whether a leap that could be met breaks the target on these cores, beyond the band."""
         factor = coming.planned / measurement.arrival_rate if measurement.arrival_rate > 0 else 1.0
         stations = self._stations(measurement, factor, cores)
-        if stations is None or not self._settled(measurement):
+        if leap <= 1.0 or stations is None or not self._settled(measurement):
             return False
-        leap = self._leap(stations)
-        late_s = sum(_leap_s(one, k, leap) for one, k in zip(stations, cores.values(), strict=True))
+        late_s = leap_latency_s(stations, list(cores.values()), leap)
         return late_s * self._reach * self._options.aim > self._target_s
-
-    def _leap(self, stations: list[MicroBatchStation]) -> float:
-        """The leap to be ready for: none to a load that all the cores could not carry on target."""
-        goal_s = self._target_s / self._reach
-        carried = [
-            station.cost.throughput(self._bounds.most, goal_s, imbalance=station.imbalance)
-            / max(station.arrival_rate, 1e-9)
-            for station in stations
-        ]
-        return max(1.0, min(self._options.leap, *carried))
 
     def _to_catch_up(
         self,
@@ -455,10 +431,10 @@ class LatencyPolicy:
         short = expected_s * self._ratio > self._goal_s or behind
         if short and plan.limit is not None:
             plan = dataclasses.replace(plan, notes=(*plan.notes, plan.limit))
-        risky = not short and self._loses_leaps(measurement, coming, current)
+        risky = not short and self._loses_leap(measurement, coming, current, plan.leap)
         if plan.total > asked and (short or risky):
             if risky:
-                why = f"a load {self._options.leap:g} times as high would be lost before it is seen"
+                why = f"a load {plan.leap:.3g} times as high would be lost before it is seen"
             elif behind:
                 why = f"{measurement.backlog_rows:,.0f} rows wait"
             elif math.isfinite(expected_s):
@@ -498,6 +474,8 @@ class LatencyPolicy:
                 hold(f"{needed} cores would do, for {since_s:.0f} s of {wait_s:.0f} s: {fits}"),
                 plan,
             )
+        if measurement.arrival_rate > _RISING * self._rates[0]:
+            return self._said(hold(f"the load is rising: {needed} cores would do now"), plan)
         back_s = measurement.at_s - self._taken_back_s
         if back_s < _SETTLE_S and measurement.arrival_rate * _SAME_LOAD > self._taken_back_rate:
             return self._said(
@@ -627,9 +605,11 @@ class LatencyPolicy:
 
     def _remember(self, measurement: Measurement, wish: int) -> None:
         self._wishes.append((measurement.at_s, wish))
+        self._rates.append(measurement.arrival_rate)
         window_s = self._wait_s(measurement)
         while len(self._wishes) > 1 and self._wishes[1][0] <= measurement.at_s - window_s:
             self._wishes.popleft()
+            self._rates.popleft()
 
     def _shown(self, mean_s: float) -> str:
         """The expected latency, of the kind the target is for."""
@@ -641,10 +621,6 @@ class LatencyPolicy:
 
     def _target(self) -> str:
         return format_duration(self._target_s)
-
-
-def _leap_s(station: MicroBatchStation, tasks: int, factor: float) -> float:
-    return station.visit_ratio * station.leap_latency(tasks, factor)
 
 
 def _overloaded(stations: list[MicroBatchStation], most: list[int]) -> Allocation:

@@ -111,6 +111,8 @@ class SheddingPolicy:
         self._asked = 0
         self._span_s: float | None = None
         """What the keep in force is meant for."""
+        self._share = 1.0
+        """Of the rows that the newest batches were offered, those that they kept."""
         self._due_s = 0.0
         self._beliefs: dict[str, float] = {}
 
@@ -158,6 +160,8 @@ class SheddingPolicy:
             if number == 0:
                 for batch in segment.batches:
                     self._gathering.learn(batch)
+                    if batch.rows > 0:
+                        self._share = batch.rows / (batch.rows + batch.shed_rows)
                 learned = self._gathering.without(segment)
             model.learn(measurement, learned)
         self._watch.observe(measurement, self._span_s)
@@ -199,7 +203,11 @@ class SheddingPolicy:
         for name in tasks:
             inside = [op for op in measurement.operators if op.segment == name]
             if any(operator.name in wished for operator in inside):
-                tasks[name] = max(wished.get(op.name, op.tasks) for op in inside)
+                tasks[name] = max(
+                    wished.get(op.name, op.tasks)
+                    for op in inside
+                    if op.name in wished or op.tasks <= tasks[name]
+                )
         return tasks
 
     def _outlook(
@@ -251,7 +259,7 @@ class SheddingPolicy:
         self, measurement: Measurement, segment: SegmentMeasurement, tasks: int
     ) -> MicroBatchStation | None:
         """A later segment as it would be if nothing were shed before it."""
-        unshed = segment.arrival_rate / max(measurement.keep, 1e-6)
+        unshed = segment.arrival_rate / max(self._share, 1e-6)
         visits = unshed / measurement.arrival_rate if measurement.arrival_rate > 0.0 else 1.0
         return self._models[segment.name].station(unshed, visits, segment.trigger_s, cores=tasks)
 
@@ -306,7 +314,7 @@ class SheddingPolicy:
         same = abs(keep - meant) <= _WORTH_SAYING * meant
         if (same and (keep < 1.0 or before >= 1.0)) or (keep >= 1.0 and before >= 1.0):
             if before < 1.0:
-                return _reasoned(decision, self._why(decision, measurement, before))
+                return _reasoned(decision, self._why(decision, measurement, keep))
             return decision
         by_class: dict[str, float] = {}
         if self._classes and self._offered:
