@@ -155,8 +155,7 @@ def test_a_wrong_scale_in_makes_the_next_one_more_patient() -> None:
     after(policy, 1000.0, 6, 1, begin=42)
     impatient = [after(policy, 1000.0, 6, 1, begin=43 + n) for n in range(6)]
     assert all(decision.holds for decision in impatient)
-    assert "taken back at this load" in after(policy, 1000.0, 6, 4, begin=49).reason
-    assert after(policy, 600.0, 6, 12, begin=53).cores is not None, "the load has fallen"
+    assert after(policy, 1000.0, 6, 4, begin=49).cores is not None
 
 
 def test_segments_share_the_cores_by_need() -> None:
@@ -269,11 +268,11 @@ def test_a_leap_below_one_is_refused() -> None:
         LatencyOptions(leap=0.5)
 
 
-def test_cores_that_were_taken_back_at_the_same_load_stay_for_a_minute() -> None:
+def test_cores_that_were_asked_for_stay_for_a_minute() -> None:
     policy = taught(LatencyPolicy(TARGET_S, BOUNDS, LatencyOptions(scale_in_after_s=5.0)))
     cores, changes = 6, []
-    for tick in range(30, 160):
-        slow = 60 <= tick < 64  # something else on the machine: the same load takes twice as long
+    for tick in range(30, 200):
+        slow = 90 <= tick < 94  # something else on the machine: the same load takes twice as long
         now = steady(tick, 1000.0, cores)
         if slow:
             now = steady(tick, 1000.0, cores, latency_s=4.0, backlog=6000.0, duration_s=2.5)
@@ -282,9 +281,12 @@ def test_cores_that_were_taken_back_at_the_same_load_stay_for_a_minute() -> None
             changes.append((tick, decision.cores - cores))
             cores = decision.cores
     (taken,) = [tick for tick, grown in changes if grown > 0]
-    assert 60 <= taken < 64 and changes[0][1] < 0
+    assert 90 <= taken < 94 and changes[0][1] < 0
     later = [tick for tick, _ in changes if tick > taken]
     assert later and min(later) >= taken + 60
+    assert policy.decide(steady(201, 1000.0, cores + 4)).holds, "asked for, whoever did it"
+    fallen = [policy.decide(steady(202 + n, 500.0, cores + 4)).cores for n in range(10)]
+    assert any(fallen), "the load has fallen"
 
 
 def test_no_core_is_let_go_while_the_load_rises() -> None:

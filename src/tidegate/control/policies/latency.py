@@ -41,8 +41,8 @@ _LONGEST_PATIENCE = 8.0
 _SAME_LOAD = 1.15
 """More cores for more than so many times the load are no fault of the scale-in before."""
 _SETTLE_S = 60.0
-"""After cores were let go and taken back at the same load, none are let go for so long, unless the
-load falls: a machine's mood is not chased to and fro."""
+"""After cores were asked for, none are let go for so long unless the load falls: a machine's mood
+is not chased to and fro. In a run's first minute it is: first guesses are to be mended soon."""
 _RISING = 1.08
 """A load this much higher than when the wait began is on its way up: what is let go now would soon
 be asked for again."""
@@ -137,8 +137,10 @@ class LatencyPolicy:
         self._scaled_in_s = -math.inf
         self._scaled_in_rate = 0.0
         self._patience = 1.0
-        self._taken_back_s = -math.inf
-        self._taken_back_rate = 0.0
+        self._first_s = math.inf
+        self._grown_s = -math.inf
+        self._grown_rate = 0.0
+        """When cores were last asked for, a first minute of guesses left out, and the load then."""
         self._cores_before: int | None = None
         self._restless_s = -math.inf
         self._quiet_rate = 0.0
@@ -156,6 +158,7 @@ class LatencyPolicy:
                 coverage=self._options.coverage, tick_s=measurement.interval_s
             )
         self._coming.observe(measurement.arrival_rate, measurement.at_s)
+        self._first_s = min(self._first_s, measurement.at_s)
         for segment in measurement.segments:
             self._models.setdefault(segment.name, SegmentModel()).learn(measurement, segment)
         self._notice_change(measurement)
@@ -476,10 +479,10 @@ class LatencyPolicy:
             )
         if measurement.arrival_rate > _RISING * self._rates[0]:
             return self._said(hold(f"the load is rising: {needed} cores would do now"), plan)
-        back_s = measurement.at_s - self._taken_back_s
-        if back_s < _SETTLE_S and measurement.arrival_rate * _SAME_LOAD > self._taken_back_rate:
+        since_s = measurement.at_s - self._grown_s
+        if since_s < _SETTLE_S and measurement.arrival_rate * _SAME_LOAD > self._grown_rate:
             return self._said(
-                hold(f"cores were taken back at this load {back_s:.0f} s ago: {fits}"), plan
+                hold(f"{needed} cores would do, but more were asked for {since_s:.0f} s ago"), plan
             )
         latency = measurement.latency
         if latency is not None and self._measured_s(latency) > self._goal_s:
@@ -591,8 +594,9 @@ class LatencyPolicy:
             return
         since_s = measurement.at_s - self._scaled_in_s
         same_load = measurement.arrival_rate <= _SAME_LOAD * self._scaled_in_rate
-        self._taken_back_s = measurement.at_s if same_load else -math.inf
-        self._taken_back_rate = measurement.arrival_rate
+        self._grown_rate = measurement.arrival_rate
+        if measurement.at_s - self._first_s > _SETTLE_S:
+            self._grown_s = measurement.at_s
         if since_s < 4.0 * self._options.scale_in_after_s and same_load:
             self._patience = min(2.0 * self._patience, _LONGEST_PATIENCE)
         else:
