@@ -23,12 +23,14 @@ help:
 	@echo "make clean   remove $(VENV) and caches"
 
 demo: $(VENV)/.runtime java
+	@$(compiled)
 	@$(ENV) $(BIN)/tidegate demo $(ARGS)
 
 test: java unit
 	@$(ENV) $(BIN)/python -m pytest tests/spark $(ARGS)
 
 unit: $(VENV)/.dev
+	@$(compiled)
 	@$(ENV) $(BIN)/python -m pytest tests/unit -n 2 --dist loadfile $(ARGS)
 
 ROUNDS ?= 20
@@ -50,6 +52,7 @@ bench: $(VENV)/.dev java
 	@set -e; for name in $(NAME); do $(ENV) $(BIN)/tidegate bench $$name $(or $(ARGS),--quick); done
 
 setup: $(VENV)/.dev java
+	@$(compiled)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
@@ -80,6 +83,14 @@ define install
 		'import sysconfig; print(sysconfig.get_path("purelib"))')/tidegate.pth" && \
 	printf '#!/bin/sh\nexec "%s" -m tidegate "$$@"\n' "$(CURDIR)/$(BIN)/python" > $(BIN)/tidegate && \
 	chmod +x $(BIN)/tidegate
+endef
+
+# Numba's part, so that no first use waits for it; again when one of its sources has changed.
+define compiled
+	[ -f $(VENV)/.compiled ] && [ -z "$$(find src -name '*.py' -newer $(VENV)/.compiled \
+		-exec grep -l njit {} +)" ] || { \
+		echo "compiling the models (half a minute, once)"; \
+		$(ENV) $(BIN)/python -m tidegate.compiled && touch $(VENV)/.compiled; }
 endef
 
 java:

@@ -32,6 +32,7 @@ BELOW = {
 }
 """What each room may import besides itself. `apps` may import all of these, `commands` also `apps`,
 and `cli` everything."""
+BELOW["compiled"] = {"models", "forecast", "control", "sim"}
 BELOW["apps"] = set(BELOW)
 BELOW["commands"] = set(BELOW)
 BELOW["cli"] = set(BELOW)

@@ -1,0 +1,49 @@
+"""Compiles the models ahead of their first use: `python -m tidegate.compiled`, once after set-up.
+
+Numba keeps what it compiles beside the sources, so the seconds that this takes are not spent at the
+start of the first pipeline, plan or simulation. What is missing here is compiled when it is used.
+"""
+
+import numpy as np
+
+from tidegate.control.allocate import assign, provision
+from tidegate.control.balance import Balancer
+from tidegate.control.controller import Controller
+from tidegate.control.place import Executors, place
+from tidegate.control.policies.cycle import Bounds
+from tidegate.control.policies.latency import LatencyPolicy
+from tidegate.control.rehearsal import rehearse
+from tidegate.forecast.arma import ArmaForecaster
+from tidegate.models.network import SOURCE, Edge, Network, Operator
+from tidegate.models.queueing import Queues
+from tidegate.sim.network import simulate
+
+
+def compile_models() -> None:
+    """One small case of everything that is compiled."""
+    bounds = Bounds(1, 8)
+
+    def controller() -> Controller:
+        policy = LatencyPolicy(1.0, bounds)
+        return Controller(policy, bounds=bounds, target_s=1.0, balancer=Balancer())
+
+    rehearse(controller, 1.0)
+    queues = Queues.of([5.0, 5.0], [2.0, 9.0])
+    assign(queues, 8)
+    provision(queues, 1.0)
+    chain = Network(
+        rate=5.0,
+        operators=(Operator(name="a", service_rate=2.0), Operator(name="b", service_rate=9.0)),
+        edges=(Edge(origin=SOURCE, target="a", ratio=1.0), Edge(origin="a", target="b", ratio=1.0)),
+    )
+    simulate(chain, {"a": 4, "b": 1}, seconds=10.0)
+    forecaster = ArmaForecaster()
+    for minute in range(120):
+        forecaster.observe(100.0 + 10.0 * np.sin(minute / 7.0) + minute % 3, 60.0 * minute)
+    forecaster.forecast(5)
+    executors = Executors.of([3, 3], [1e6, 2e6], [1e3, 2e3], [0, 1])
+    place([4, 4], [[1, 0], [0, 1]], executors)
+
+
+if __name__ == "__main__":
+    compile_models()

@@ -1,0 +1,14 @@
+"""What is compiled ahead is what the first pipeline, plan and simulation would wait for."""
+
+from tidegate.compiled import compile_models
+from tidegate.control import balance, greedy, placing
+from tidegate.forecast import arma_likelihood
+from tidegate.models import batch_memory
+from tidegate.sim import engine
+
+
+def test_every_model_has_been_used_once() -> None:
+    compile_models()
+    for module in (balance, greedy, placing, arma_likelihood, batch_memory, engine):
+        made = [one for one in vars(module).values() if hasattr(one, "nopython_signatures")]
+        assert any(one.nopython_signatures for one in made), f"{module.__name__} is not compiled"
