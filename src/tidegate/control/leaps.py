@@ -5,6 +5,7 @@ load that fits well while it is steady may be lost by the time it is noticed. So
 one thing more: that the first batch of a load some times as high is within the target, too.
 """
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -78,21 +79,38 @@ def _enough(
     budget: int,
 ) -> Counts | None:
     """One core after the other to the station that gains most by it; None if that does not do."""
-    cores = begin.copy()
-    late = [_late_s(station, int(k), leap) for station, k in zip(stations, cores, strict=True)]
-    gains = [_gain_s(*entry, leap) for entry in zip(stations, cores, late, most, strict=True)]
-    while sum(late) > goal_s:
-        best = int(np.argmax(gains))
-        if not gains[best] > 0.0 or int(cores.sum()) >= budget:
+    cores = [int(count) for count in begin]
+    late = [_late_s(station, k, leap) for station, k in zip(stations, cores, strict=True)]
+    total, total_s = sum(cores), sum(late)
+    if total_s <= goal_s:
+        return begin
+    if total >= budget or not math.isfinite(total_s):
+        return None
+    limits = [min(limit, k + budget - total) for limit, k in zip(most, cores, strict=True)]
+    best_s = sum(
+        min(late[i], _late_s(station, max(limits[i], 1), leap))
+        for i, station in enumerate(stations)
+    )
+    # With a cost per task the widest is not the best; but where even twice as good would not do,
+    # there is no need to look.
+    if best_s > 2.0 * goal_s:
+        return None
+    gains = [_gain_s(*entry, leap) for entry in zip(stations, cores, late, limits, strict=True)]
+    while total_s > goal_s:
+        highest = max(gains)
+        if highest <= 0.0 or total >= budget:
             return None
+        best = gains.index(highest)
         cores[best] += 1
-        late[best] -= gains[best]
-        gains[best] = _gain_s(stations[best], int(cores[best]), late[best], most[best], leap)
-    return cores
+        total += 1
+        total_s -= highest
+        late[best] -= highest
+        gains[best] = _gain_s(stations[best], cores[best], late[best], limits[best], leap)
+    return np.array(cores)
 
 
 def _gain_s(station: MicroBatchStation, cores: int, late_s: float, most: int, leap: float) -> float:
-    return late_s - _late_s(station, int(cores) + 1, leap) if cores < most else 0.0
+    return late_s - _late_s(station, cores + 1, leap) if cores < most else 0.0
 
 
 def _late_s(station: MicroBatchStation, cores: int, leap: float) -> float:

@@ -302,9 +302,25 @@ class LatencyPolicy:
         for _ in range(2):
             again = self._plan_with(measurement, coming, factor, plan.cores)
             if again.total <= plan.total:
-                return plan
+                break
             plan = again
-        return plan
+        return self._ready(measurement, factor, plan)
+
+    def _ready(self, measurement: Measurement, factor: float, plan: _Plan) -> _Plan:
+        """The plan with the cores that a leap of the load needs, where there are so many."""
+        stations = self._stations(measurement, factor, plan.cores)
+        if plan.limit is not None or self._options.leap <= 1.0 or stations is None:
+            return plan
+        allocation, leap = ready_for(
+            stations,
+            Allocation(np.array(list(plan.cores.values())), plan.total, plan.latency_s),
+            goal_s=self._target_s / self._reach,
+            leap=self._options.leap,
+            most=[most_of(measurement, name, _ANY) for name in plan.cores],
+            budget=self._bounds.most,
+        )
+        cores = {name: int(k) for name, k in zip(plan.cores, allocation.cores, strict=True)}
+        return dataclasses.replace(plan, cores=cores, latency_s=allocation.latency_s, leap=leap)
 
     def _plan_with(
         self,
@@ -334,14 +350,6 @@ class LatencyPolicy:
             allocation = provision(stations, lowest_s, least=least, most=most)
         except Infeasible:
             allocation = _overloaded(stations, most)
-        allocation, leap = ready_for(
-            stations,
-            allocation,
-            goal_s=self._target_s / self._reach,
-            leap=self._options.leap,
-            most=most,
-            budget=self._bounds.most,
-        )
         if allocation.total > self._bounds.most:
             limit = (
                 f"{allocation.total} cores are needed for {coming.planned:,.0f} rows/s, but"
@@ -349,7 +357,7 @@ class LatencyPolicy:
             )
             allocation = self._within_maximum(stations, most)
         chosen = {name: int(k) for name, k in zip(names, allocation.cores, strict=True)}
-        return _Plan(self._at_least(chosen, most), allocation.latency_s, notes, limit, leap)
+        return _Plan(self._at_least(chosen, most), allocation.latency_s, notes, limit)
 
     def _loses_leap(
         self, measurement: Measurement, coming: Coming, cores: dict[str, int], leap: float
