@@ -442,8 +442,9 @@ class LatencyPolicy:
         short = expected_s * self._ratio > self._goal_s or behind
         if short and plan.limit is not None:
             plan = dataclasses.replace(plan, notes=(*plan.notes, plan.limit))
-        risky = not short and self._loses_leap(measurement, coming, current, plan.leap)
-        if plan.total > asked and (short or risky):
+        wanting = plan.total > asked
+        risky = wanting and not short and self._loses_leap(measurement, coming, current, plan.leap)
+        if wanting and (short or risky):
             if risky:
                 why = f"a load {plan.leap:.3g} times as high would be lost before it is seen"
             elif behind:
