@@ -68,7 +68,9 @@ def test_a_run_that_had_learned_nothing_tells_nothing(records: list[Record]) -> 
 def said(records: list[Record], target_s: float, cores: int, **classes: ShedClass) -> list[str]:
     known = earlier(records)
     assert known is not None
-    return objections(known, target_s=target_s, trigger_s=0.0, cores=cores, classes=classes)
+    return objections(
+        known, target_s=target_s, over_mean=1.0, trigger_s=0.0, cores=cores, classes=classes
+    )
 
 
 def test_a_target_below_the_floor_is_said_with_the_floor(records: list[Record]) -> None:
@@ -93,3 +95,4 @@ def test_floors_that_all_cores_cannot_keep_are_said(records: list[Record]) -> No
     ]
     (sentence,) = said(busy, 1.5, 2, **classes)
     assert "promised floors add up to 5,400 rows/s" in sentence
+    assert len(said(busy, 0.2, 2, **classes)) == 2, "both are said"

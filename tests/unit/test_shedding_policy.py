@@ -13,8 +13,7 @@ from tidegate.control.counts import ClassCount, SourceCount
 from tidegate.control.decision import Decision, hold
 from tidegate.control.gathering import Gathering
 from tidegate.control.measurement import BatchMeasurement, Measurement
-from tidegate.control.next_round import RoundWatch, keep_over
-from tidegate.control.next_round import gathered_s as since
+from tidegate.control.next_round import RoundWatch, keep_over, time_gathering_s
 from tidegate.control.policies.catalogue import PIPELINE_POLICIES, pipeline_policy
 from tidegate.control.policies.cycle import Bounds
 from tidegate.control.policies.latency import LatencyOptions
@@ -269,8 +268,8 @@ def test_a_batch_that_gathers_longer_keeps_as_many_rows(
         meant, offered = keep * rate * span_s, rate * gathered_s
         assert share * offered == pytest.approx(min(meant, offered))
     assert keep_over(keep, span_s, 1e6) == pytest.approx(1.0 if keep == 1.0 else LEAST_KEEP)
-    assert since(10.0, 11.0, 11.1) == pytest.approx(1.1)
-    assert since(10.0, 11.0, 600.0) == 0.0, "a silent source has gathered nothing"
+    assert time_gathering_s(10.0, 11.0, 11.1) == pytest.approx(1.1)
+    assert time_gathering_s(10.0, 11.0, 600.0) == 0.0, "a silent source has gathered nothing"
     assert keep_over(keep, None, gathered_s) == keep
 
 

@@ -40,6 +40,7 @@ SCALE_IN_AFTER = "5 seconds"
 WARM_S = 20.0
 """Seconds at the start that are not judged: the JVM compiles, the models learn."""
 _RESERVE = 0.8
+"""Share of the target that a static allocation is planned for."""
 _PATIENCE_S = 60.0
 _WARM_BATCHES = 20
 

@@ -7,7 +7,7 @@ the very overload that it crashed in.
 """
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tidegate.control.record import Record
@@ -93,16 +93,25 @@ def objections(
     known: Earlier,
     *,
     target_s: float,
+    over_mean: float,
     trigger_s: float,
     cores: int,
     classes: Mapping[str, Worth],
 ) -> list[str]:
-    """A sentence for each thing that could not be held the last time."""
-    said = []
+    """A sentence for each thing that could not be held the last time.
+
+    `over_mean` is what the target speaks of over the mean latency: 1, or a percentile's ratio.
+    """
     rates = {name: rate for name, rate in known.rate_by_class.items() if name in classes}
-    try:
-        refuse_below_floor(target_s, known.floor_s(trigger_s))
-        refuse_overpromised(classes, rates, known.capacity(cores, target_s, trigger_s))
-    except AskedWrongly as error:
-        said.append(str(error))
+    carried = known.capacity(cores, target_s / over_mean, trigger_s)
+    checks: tuple[Callable[[], None], ...] = (
+        lambda: refuse_below_floor(target_s, over_mean * known.floor_s(trigger_s)),
+        lambda: refuse_overpromised(classes, rates, carried),
+    )
+    said = []
+    for check in checks:
+        try:
+            check()
+        except AskedWrongly as error:
+            said.append(str(error))
     return said

@@ -28,7 +28,7 @@ def keep_over(keep: float, span_s: float | None, gathered_s: float) -> float:
     return min(max(keep * span_s / gathered_s, min(keep, LEAST_KEEP)), 1.0)
 
 
-def gathered_s(begun_s: float, ended_s: float, now_s: float) -> float:
+def time_gathering_s(begun_s: float, ended_s: float, now_s: float) -> float:
     """Time over which the rows of a batch that begins now came: since the last one began.
 
     Zero, so that a share stays a share, when nothing began for a while after it had ended: then the

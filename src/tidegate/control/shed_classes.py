@@ -97,5 +97,5 @@ def refuse_below_floor(target_s: float, floor_s: float) -> None:
         raise AskedWrongly(
             f"a target of {format_duration(target_s)} is below the floor of"
             f" {format_duration(floor_s, round_up=True)}, the latency of batches with no rows at"
-            " all, which no shedding can lower; give a target above it"
+            " all, which neither cores nor shedding lower; give a target above it"
         )

@@ -29,7 +29,7 @@ from tidegate.control.measurement import (
     OperatorMeasurement,
     SegmentMeasurement,
 )
-from tidegate.control.next_round import gathered_s, keep_over
+from tidegate.control.next_round import keep_over, time_gathering_s
 from tidegate.control.record import Record
 from tidegate.control.route import Route, even_route, rerouted, rescaled
 from tidegate.errors import AskedWrongly
@@ -373,7 +373,7 @@ class PipelineSimulation:
         arrived_s, counts = one.queue.take(at_s)
         offered = float(counts.sum())
         if segment.after is None and self._keep < 1.0:
-            since_s = gathered_s(one.begun_s, one.free_s, at_s)
+            since_s = time_gathering_s(one.begun_s, one.free_s, at_s)
             counts = self._kept(counts, keep_over(self._keep, self._span_s, since_s))
         one.begun_s = at_s
         rows = float(counts.sum())

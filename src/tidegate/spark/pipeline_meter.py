@@ -116,10 +116,9 @@ class PipelineMeter:
         for batches in finished.values():
             for batch in batches:
                 self._stamp(batch)
-        for view in self._views.values():
-            status = self._run.queries[view.segment.name].status
-            view.idle = not status["isTriggerActive"] and not status["isDataAvailable"]
         for name, view in self._views.items():
+            status = self._run.queries[name].status
+            view.idle = not status["isTriggerActive"] and not status["isDataAvailable"]
             self._look_ahead(view, self._run.segments[name])
         arrival_rate = self._arrival_rate(now_s)
         segments = tuple(

@@ -31,12 +31,12 @@ def check_reach(
     session: SparkSession, options: ControlOptions, checkpoint: str, trigger_s: float
 ) -> None:
     """Refuse what is certainly out of reach, and say what was the last time."""
-    mean_s = options.target_s / STEADY_RATIO[options.latency.percentile]
+    over_mean = STEADY_RATIO[options.latency.percentile]
     least_s = 0.0
-    if mean_s < _PROBED_BELOW_S and options.local:
+    if options.target_s < _PROBED_BELOW_S and options.local:
         least_s = _CERTAIN * empty_job_s(session)
     try:
-        refuse_below_floor(mean_s, floor_s(least_s, trigger_s))
+        refuse_below_floor(options.target_s, over_mean * floor_s(least_s, trigger_s))
     except AskedWrongly as error:
         if options.shed is not None:
             raise
@@ -46,7 +46,8 @@ def check_reach(
     if known is not None:
         for sentence in objections(
             known,
-            target_s=mean_s,
+            target_s=options.target_s,
+            over_mean=over_mean,
             trigger_s=trigger_s,
             cores=options.bounds.most,
             classes=options.classes if options.shed is not None else {},

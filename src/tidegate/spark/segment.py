@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from tidegate.control.counts import SourceCount
-from tidegate.control.next_round import gathered_s
+from tidegate.control.next_round import time_gathering_s
 from tidegate.errors import TidegateError
 from tidegate.pipelines.graph import Keyed, Segment, Sink, Source
 from tidegate.spark.allocation import Allocation
@@ -214,7 +214,7 @@ class SegmentRun:
         """How long rows have come for a batch that begins now; zero where that is not known."""
         if self._begun_us is None or not self.results:
             return 0.0
-        return gathered_s(self._begun_us / 1e6, self.results[-1].ended_s, now_s)
+        return time_gathering_s(self._begun_us / 1e6, self.results[-1].ended_s, now_s)
 
     def _offered(self) -> dict[str, float]:
         """Rows of each class that the last batch was offered."""
