@@ -43,6 +43,8 @@ class Shedding:
     shards: int = 0
     weight: bool = False
     """Whether rows carry `WEIGHT`."""
+    unique: tuple[str, ...] = ()
+    """Columns that no two rows share; empty: unknown."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -50,6 +52,10 @@ class Shedding:
         if self.by is None:
             return ()
         return (*(name for name in self.classes if name != OTHER), OTHER)
+
+
+NOTHING_SAID = Shedding(classes={})
+"""A source of which nothing was said: all its rows are alike."""
 
 
 def shedding_of(
@@ -61,6 +67,7 @@ def shedding_of(
     key: tuple[str, ...],
     shards: int,
     weight: bool,
+    unique: tuple[str, ...] = (),
 ) -> Shedding:
     """Check what was asked for, before anything starts."""
     if (by is None) != (not classes):
@@ -98,8 +105,23 @@ def shedding_of(
                 "lower a floor"
             )
     require_columns(key, schema, what)
+    require_columns(unique, schema, what)
+    for name in unique:
+        kind = schema.field(name).type
+        if pa.types.is_nested(kind):
+            raise AskedWrongly(
+                f"{what}: the unique column '{name}' is {kind}; name plain columns that no two "
+                "rows share, as unique=('partition', 'offset')"
+            )
     if WEIGHT in schema.names:
         raise AskedWrongly(
             f"{what}: the source has a column '{WEIGHT}' already; rename it, the name is ours"
         )
-    return Shedding(by=by, classes=found, key=key, shards=shards if key else 0, weight=weight)
+    return Shedding(
+        by=by,
+        classes=found,
+        key=key,
+        shards=shards if key else 0,
+        weight=weight,
+        unique=unique,
+    )

@@ -82,13 +82,16 @@ class Stream:
         key: str | list[str] | tuple[str, ...] = (),
         shards: int = 256,
         weight: bool = False,
+        unique: str | list[str] | tuple[str, ...] = (),
     ) -> "Stream":
         """Allow rows of this source to be shed, before the first operator, when all else fails.
 
         `by` names the column that tells a row's class and `classes` what each is worth; values
         that are not named are the class 'other'. With `key` rows are also counted per key group,
         `shards` of them. With `weight` rows get the column `_weight`, 1 / keep: how many offered
-        rows each stands for. docs/shedding.md tells the rest.
+        rows each stands for. `unique` names columns that no two rows share, such as an id, or a
+        partition and an offset: Spark then draws by itself, with no Python stage before a shuffle.
+        docs/shedding.md tells the rest.
         """
         node = self.graph.nodes[self.node]
         if not isinstance(node, Source):
@@ -113,6 +116,7 @@ class Stream:
             key=keys,
             shards=shards,
             weight=weight,
+            unique=(unique,) if isinstance(unique, str) else tuple(unique),
         )
         schema = self.schema.append(pa.field(WEIGHT, pa.float64())) if weight else self.schema
         self.graph.nodes[self.node] = replace(node, shedding=asked, schema=schema)

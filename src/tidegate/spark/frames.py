@@ -8,15 +8,15 @@ from typing import Any
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
 from tidegate.errors import TidegateError
 from tidegate.pipelines.graph import Channel, Keyed, Map, Merge, Node, Segment, Sink, Source
 from tidegate.pipelines.schema import struct_of
-from tidegate.pipelines.shedding import WEIGHT
+from tidegate.pipelines.shedding import NOTHING_SAID, WEIGHT
 from tidegate.spark.anchors import Anchors, Executors
 from tidegate.spark.batchplan import BatchPlan, OperatorPlan
-from tidegate.spark.shedder import GROUP, PART, ROW, ShedStage, sheds
+from tidegate.spark.draws import Draws, draws, marked, spark_draws
+from tidegate.spark.shedder import ShedStage, sheds
 from tidegate.spark.stamps import ArrivalSample
 from tidegate.spark.state.files import Durable
 from tidegate.spark.state.layer import NodeCache
@@ -68,40 +68,28 @@ def origins(segment: Segment, reader: str) -> list[Node]:
 def shed_stage(segment: Segment, source: Source, every: int) -> ShedStage:
     """How a source is shed; one of which nothing was said has rows of one kind."""
     arrivals = None if source.arrival is None else ArrivalSample(source.arrival, every)
-    asked = source.shedding
-    if asked is not None and asked.key:
-        return ShedStage(source.name, asked.by, asked.names, asked.shards, asked.weight, arrivals)
-    # Without a key of its own it is counted by the shards of a keyed operator that reads it.
+    asked = source.shedding or NOTHING_SAID
+    key, shards = asked.key, asked.shards
     keyed = direct_keyed(segment, source.name)
-    shards = 0 if keyed is None else keyed.shards
-    if asked is None:
-        return ShedStage(source.name, shards=shards, arrivals=arrivals)
-    return ShedStage(source.name, asked.by, asked.names, shards, asked.weight, arrivals)
+    if not key and keyed is not None:
+        # Without a key of its own it is counted by the shards of a keyed operator that reads it.
+        key, shards = keyed.key, keyed.shards
+    return ShedStage(
+        source.name,
+        asked.by,
+        asked.names,
+        shards,
+        asked.weight,
+        arrivals,
+        key,
+        asked.unique,
+    )
 
 
 def direct_keyed(segment: Segment, source: str) -> Keyed | None:
     """The keyed operator that reads a source with no map in between, if there is one."""
     first = first_reader(segment, source)
     return first if isinstance(first, Keyed) else None
-
-
-def hashable(kind: DataType) -> bool:
-    """Whether Spark can hash such a column."""
-    if isinstance(kind, ArrayType):
-        return hashable(kind.elementType)
-    if isinstance(kind, StructType):
-        return all(hashable(part.dataType) for part in kind.fields)
-    return not isinstance(kind, MapType | VariantType)
-
-
-def marked(rows: DataFrame, key: tuple[str, ...], shards: int) -> DataFrame:
-    """The rows with what the shedder needs to know of each; Spark makes it as it reads them."""
-    known = ", ".join(f"`{c.name}`" for c in rows.schema.fields if hashable(c.dataType))
-    columns = ["*", f"xxhash64({known or '0'}) as {ROW}", f"spark_partition_id() as {PART}"]
-    if shards:
-        keys = ", ".join(f"`{name}`" for name in key)
-        columns.append(f"cast(pmod(xxhash64({keys}), {shards}) as int) as {GROUP}")
-    return rows.selectExpr(*columns)
 
 
 def _origins(known: Mapping[str, Node], node: Node) -> set[str]:
@@ -263,37 +251,56 @@ class Compiler:
         task, stage = self._shed(node, plan), self.sheds[node.name]
         if task is None:
             return rows.selectExpr("*", f"double(1) as {WEIGHT}") if stage.weight else rows
-        key = () if node.shedding is None else node.shedding.key
-        if not key and stage.shards:
-            keyed = direct_keyed(self._segment, node.name)
-            key = () if keyed is None else keyed.key
-        rows = marked(rows, key, stage.shards)
+        if self._drawing(node) is not None:
+            return rows
+        rows = marked(rows, stage, plan.batch_id)
         if self._fused(node.name) is not None:
             return rows
         return rows.mapInArrow(lambda blocks: task(blocks), struct_of(node.schema))
 
-    def _fused(self, source: str) -> Map | None:
-        """The map that sheds a source in its own call: its only reader, where the rows are."""
+    def _taker(self, source: str) -> Map | Keyed | None:
+        """The operator that alone reads a source, and with nothing in between."""
         first = first_reader(self._segment, source)
         alone = self._readers[source] == 1 and first is not None and source in first.inputs
-        return first if alone and isinstance(first, Map) and first.tasks is None else None
+        return first if alone else None
+
+    def _fused(self, source: str) -> Map | None:
+        """The map that sheds a source in its own call: its only reader, where the rows are."""
+        taker = self._taker(source)
+        return taker if isinstance(taker, Map) and taker.tasks is None else None
+
+    def _drawing(self, source: Source) -> Map | Keyed | None:
+        """The operator in front of whose shuffle Spark itself draws, with no stage of ours."""
+        if not spark_draws(source, self.sheds[source.name]) or self._fused(source.name):
+            return None
+        return self._taker(source.name)
+
+    def _shed_by(self, node: Map | Keyed, plan: BatchPlan) -> tuple[ShedTask | None, Draws | None]:
+        """The source that an operator sheds in its own call, and how Spark draws before it."""
+        for source in self._segment.reads:
+            if not isinstance(source, Source):
+                continue
+            task, drawing = self._shed(source, plan), self._drawing(source)
+            if task is None or node not in (drawing, self._fused(source.name)):
+                continue
+            if drawing is None:
+                return task, None
+            return task, draws(source, self.sheds[source.name], plan.batch_id, task.keeps)
+        return None, None
 
     def _map(self, node: Map, rows: DataFrame, plan: BatchPlan) -> DataFrame:
         entry = plan.operators.get(node.name)
+        shed, drawn = self._shed_by(node, plan)
         if entry is not None:
             # Dealt out by position and put back into order, so that a replay deals the same and
             # what follows sees the same order, whatever order the shuffle delivered.
+            columns = ("*",) if drawn is None else drawn.columns
+            order = "monotonically_increasing_id()" if drawn is None else drawn.order
             rows = (
-                rows.selectExpr("*", f"monotonically_increasing_id() as {ORDER}")
-                .selectExpr("*", f"cast(pmod({ORDER}, {entry.tasks}) as int) as {TASK}")
-                .repartitionById(entry.tasks, F.col(TASK))
+                rows.selectExpr(*columns, f"{order} as {ORDER}")
+                .repartitionById(entry.tasks, F.expr(f"cast(pmod({ORDER}, {entry.tasks}) as int)"))
                 .sortWithinPartitions(ORDER)
             )
-        shed = None
-        for source in self.sheds:
-            if self._fused(source) is node:
-                origin = next(read for read in self._segment.reads if read.name == source)
-                shed = self._shed(origin, plan)
         task = MapTask(self._stages[node.name], plan.batch_id, self._accumulator, shed)
         return rows.mapInArrow(lambda blocks: task(blocks), struct_of(node.schema))
 
@@ -310,8 +317,9 @@ class Compiler:
         # One literal string: a literal per shard overflows Spark's stack.
         route = ",".join(str(task) for task in entry.route)
         shard = f"cast(pmod(xxhash64({keys}), {node.shards}) as int)"
+        shed, drawn = self._shed_by(node, plan)
         routed = rows.selectExpr(
-            "*",
+            *(("*",) if drawn is None else drawn.columns),
             f"xxhash64({keys}) as {HASH}",
             f"monotonically_increasing_id() as {ORDER}",
             f"cast(split('{route}', ',') as array<int>)[{shard}] as {TASK}",
@@ -323,6 +331,7 @@ class Compiler:
             versions[node.name],
             entry.route,
             self._accumulator,
+            shed,
         )
         if anchor is None:
             return routed.mapInArrow(lambda blocks: task.straight(blocks), struct_of(node.schema))

@@ -4,8 +4,9 @@ A row's fate is drawn from its own content, the batch and the source, and compar
 fraction of its class. So it does not matter which task reads a row or in which order: a replay of
 the batch keeps the same rows even when the source was cut into other partitions. Rows that are
 alike to the last column are told apart by their order within a partition, or else a stream of a
-few values would be shed by whole values. The rows are counted as they pass: there is no second
-pass.
+few values would be shed by whole values. Where the user named columns that no two rows share, the
+draw is of them alone and Spark may have made it already (tidegate.spark.draws). The rows are
+counted as they pass: there is no second pass.
 """
 
 import time
@@ -25,12 +26,14 @@ from tidegate.spark.batchplan import BatchPlan
 from tidegate.spark.stamps import ArrivalSample
 
 ROW = "__row"
-"""Hash of a row's content (made by Spark, in the same pass)."""
+"""Hash of a row's content (made by Spark, in the same pass); of unique rows, what is drawn."""
 PART = "__part"
 """The partition of the source that a row is in, whoever computes it."""
 GROUP = "__group"
 """The key group of a row."""
-OF_SHEDDING = (ROW, PART, GROUP)
+KEPT = "__kept"
+"""Whether Spark has drawn that a row is kept."""
+OF_SHEDDING = (ROW, PART, GROUP, KEPT)
 
 Words = NDArray[np.uint64]
 Counts = NDArray[np.int64]
@@ -48,11 +51,15 @@ class ShedStage:
     shards: int = 0
     weight: bool = False
     arrivals: ArrivalSample | None = None
+    key: tuple[str, ...] = ()
+    """Rows are counted by the shards of these columns."""
+    unique: tuple[str, ...] = ()
+    """Columns that no two rows share; with them a row's draw needs no other row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShedCounts:
-    """What was counted in one partition of a source."""
+    """What was counted in one task."""
 
     classes: tuple[tuple[int, int], ...]
     """(offered, kept) of each class; one entry when there are no classes."""
@@ -64,13 +71,14 @@ class ShedCounts:
 
 @dataclass(slots=True)
 class Shedder:
-    """Sheds one partition of a source in one micro-batch, block after block."""
+    """Sheds the rows of one task in one micro-batch, block after block."""
 
     stage: ShedStage
     batch_id: int
     keeps: tuple[float, ...]
     """The keep fraction of each class; one when there are no classes."""
-    part: int = 0
+    part: int | None = None
+    """The source's partition that it saw; none where Spark drew before the rows came here."""
     spent_s: float = 0.0
     _seen: "Copies" = field(default_factory=lambda: Copies())
     _offered: Counts = field(init=False)
@@ -84,22 +92,18 @@ class Shedder:
         shards = self.stage.shards
         self._groups = (np.zeros(shards, dtype=np.int64), np.zeros(shards, dtype=np.int64))
 
-    def kept(self, block: pa.RecordBatch) -> pa.Table:
+    def kept(self, block: pa.RecordBatch | pa.Table) -> pa.Table:
         """The rows of a block that are kept, with their weights where asked for."""
         begun = time.perf_counter()
         stage = self.stage
-        table = pa.Table.from_batches([block])
-        if block.num_rows:
+        table = block if isinstance(block, pa.Table) else pa.Table.from_batches([block])
+        if block.num_rows and PART in block.schema.names:
             self.part = block.column(PART)[0].as_py()
         if stage.arrivals is not None:
             self._stamps.append(stage.arrivals.of(block))
         code = class_of(block, stage)
         fractions = np.asarray(self.keeps)
-        chosen = np.ones(block.num_rows, dtype=np.bool_)
-        if fractions.min() < 1.0:
-            rows = block.column(ROW).to_numpy().view(np.uint64)
-            drawn = draw(rows, self._seen.number(rows), stage.source, self.batch_id)
-            chosen = drawn < fractions[code]
+        chosen = self._chosen(block, fractions[code])
         self._count(code, chosen, block)
         table = table.drop_columns([name for name in OF_SHEDDING if name in table.column_names])
         if stage.weight:
@@ -111,7 +115,22 @@ class Shedder:
         self.spent_s += time.perf_counter() - begun
         return table
 
-    def _count(self, code: Counts, chosen: NDArray[np.bool_], block: pa.RecordBatch) -> None:
+    def _chosen(
+        self, block: pa.RecordBatch | pa.Table, keep: NDArray[np.float64]
+    ) -> NDArray[np.bool_]:
+        """Which rows are kept, by a draw below their keep fraction."""
+        if KEPT in block.schema.names:
+            return np.asarray(block.column(KEPT), dtype=np.bool_)
+        if min(self.keeps) >= 1.0:
+            return np.ones(block.num_rows, dtype=np.bool_)
+        rows = block.column(ROW).to_numpy().view(np.uint64)
+        if self.stage.unique:
+            return _fraction(rows) < keep
+        return draw(rows, self._seen.number(rows), self.stage.source, self.batch_id) < keep
+
+    def _count(
+        self, code: Counts, chosen: NDArray[np.bool_], block: pa.RecordBatch | pa.Table
+    ) -> None:
         classes = len(self.keeps)
         self._offered += np.bincount(code, minlength=classes)
         self._kept += np.bincount(code[chosen], minlength=classes)
@@ -140,7 +159,12 @@ def draw(rows: Words, copies: Words, source: str, batch_id: int) -> NDArray[np.f
     seed = np.uint64((zlib.crc32(source.encode()) << 32) ^ (batch_id & 0xFFFFFFFF))
     with np.errstate(over="ignore"):
         mixed = _mixed(rows + _mixed(np.asarray([seed]))[0]) + copies * _STEP
-        return (_mixed(mixed) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        return _fraction(_mixed(mixed))
+
+
+def _fraction(words: Words) -> NDArray[np.float64]:
+    """The upper 53 bits as a number in [0, 1)."""
+    return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def _mixed(words: Words) -> Words:
@@ -230,6 +254,7 @@ def source_count(stage: ShedStage, parts: list[ShedCounts]) -> SourceCount:
 
 __all__ = [
     "GROUP",
+    "KEPT",
     "OF_SHEDDING",
     "PART",
     "ROW",

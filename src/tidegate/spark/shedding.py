@@ -25,7 +25,7 @@ from tidegate.errors import AskedWrongly, TidegateError, nearest
 from tidegate.pipelines.schema import arrow_schema
 from tidegate.pipelines.shedding import WEIGHT, ShedClass, Shedding, shedding_of
 from tidegate.spark.batchplan import BatchPlan
-from tidegate.spark.frames import marked
+from tidegate.spark.draws import marked
 from tidegate.spark.shedder import Shedder, ShedStage, source_count
 from tidegate.spark.stamps import BATCH_ID
 from tidegate.spark.worker import unpacked
@@ -77,7 +77,7 @@ def shedding(
     )
     directory = Path(place).absolute()
     directory.mkdir(parents=True, exist_ok=True)
-    stage = ShedStage(name, asked.by, asked.names, asked.shards, asked.weight)
+    stage = ShedStage(name, asked.by, asked.names, asked.shards, asked.weight, key=asked.key)
     parts = frame.sparkSession.sparkContext.accumulator({}, _UnionOfParts())
     handle = ShedHandle(directory, asked, stage, parts)
     if not (directory / _WISH).exists():
@@ -87,9 +87,7 @@ def shedding(
     columns = list(frame.schema.fields)
     if weight:
         columns.append(StructField(WEIGHT, DoubleType()))
-    wrapped = marked(frame, keys, stage.shards).mapInArrow(
-        lambda blocks: task(blocks), StructType(columns)
-    )
+    wrapped = marked(frame, stage).mapInArrow(lambda blocks: task(blocks), StructType(columns))
     return wrapped, handle
 
 

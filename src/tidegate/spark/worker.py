@@ -76,6 +76,8 @@ class KeyedTask:
     version: Version
     route: tuple[int, ...]
     accumulator: Any
+    shed: "ShedTask | None" = None
+    """The source that it reads: Spark has drawn, and what was shed is counted here."""
 
     def __call__(self, anchor: pa.Table, rows: pa.Table) -> pa.Table:
         """Run the task that the anchor names."""
@@ -96,6 +98,10 @@ class KeyedTask:
         stage: KeyedStage = unpacked(self.stage)
         started_s, clock = time.time(), time.perf_counter()
         keeper = stage.keeper
+        if self.shed is not None and rows is not None:
+            shedder = self.shed.shedder()
+            rows = shedder.kept(rows)
+            self.shed.tell(shedder, started_s, task)
         if rows is None:
             rows, hashes = stage.rows.empty_table(), np.empty(0, dtype=np.int64)
         else:
@@ -216,17 +222,23 @@ class ShedTask:
                 yield from shedder.kept(block).to_batches()
         self.tell(shedder, started_s)
 
-    def tell(self, shedder: Shedder, started_s: float) -> None:
-        """Report the counts under the source's own partition: whoever computes it, it is one."""
+    def tell(self, shedder: Shedder, started_s: float, task: int = 0, part: int = 0) -> None:
+        """Report the counts under the source's own partition: whoever computes it, it is one.
+
+        Rows that Spark drew come from behind a shuffle: they are counted under the task there.
+        """
         counts = shedder.counts()
         if not shedder.offered:
             return
+        if shedder.part is not None:
+            task, part = shedder.part, 0
         self.accumulator.add(
             [
                 TaskReport(
                     batch_id=self.batch_id,
                     operator=shedder.stage.source,
-                    task=shedder.part,
+                    task=task,
+                    part=part,
                     rows_in=shedder.offered,
                     rows_out=sum(kept for _, kept in counts.classes),
                     busy_s=shedder.spent_s,
@@ -280,9 +292,9 @@ class MapTask:
             rows_in += table.num_rows
             rows_out += result.num_rows
             yield from result.to_batches()
-        if self.shed is not None and shedder is not None:
-            self.shed.tell(shedder, started_s)
         part = part_report(self.batch_id, stage.operator, rows_in, rows_out, busy_s, started_s)
+        if self.shed is not None and shedder is not None:
+            self.shed.tell(shedder, started_s, part.task, part.part)
         told = replace(
             part,
             function_s=busy_s,
