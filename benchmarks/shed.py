@@ -1,8 +1,8 @@
 """Latency held by shedding: the model, feedback and the overload paper's fixed gain, one load.
 
 `--body sim` (the default) runs the paper's load in two simulated bodies, its own engine and a
-pipeline of micro-batches; `--body spark` overloads a pipeline on Spark. `--picture FILE.svg` draws
-the simulated run with a target of 2 s.
+pipeline of micro-batches; `--body spark` overloads a pipeline on Spark, and `--body together` two
+pipelines of one application. `--picture FILE.svg` draws the simulated run with a target of 2 s.
 """
 
 from pathlib import Path
@@ -34,6 +34,7 @@ LOWEST = (1.1, 2.0, 5.0)
 QUERIES = (20, 60, 80, 120, 160, 200)
 PICTURE_TARGET_S = 2.0
 SIM_OPTIONS = ("body", "picture")
+BODIES_TO_RUN = ("sim", "spark", "together")
 
 
 def run(options: Options) -> Bench:
@@ -44,8 +45,12 @@ def run(options: Options) -> Bench:
         from tidegate.apps.overload import spark_body
 
         return spark_body(options)
+    if body == "together":
+        from tidegate.apps.together import together_body
+
+        return together_body(options)
     if body != "sim":
-        raise AskedWrongly(f"there is no body '{body}'{nearest(body, ('sim', 'spark'))}")
+        raise AskedWrongly(f"there is no body '{body}'{nearest(body, BODIES_TO_RUN)}")
     for name in options.extra:
         if name not in SIM_OPTIONS:
             raise AskedWrongly(f"bench shed has no option '--{name}'{nearest(name, SIM_OPTIONS)}")

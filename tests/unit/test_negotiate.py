@@ -172,4 +172,4 @@ def test_a_pipeline_asks_for_whole_executors() -> None:
     options = options_of(FakeCluster(1, master="local-cluster[4,2,1024]"), (2, 8))
     assert (options.cores_per_executor, options.local) == (2, False)
     assert new_controller(options)._policy.name == "tidegate"
-    assert isinstance(new_controller(options)._policy, WholeExecutors)
+    assert isinstance(new_controller(options)._policy._inner, WholeExecutors)

@@ -137,20 +137,21 @@ class Controller:
 
     def _within_bounds(self, decision: Decision, measurement: Measurement) -> Decision:
         """Never outside the bounds, whatever a policy says."""
+        bounds = self._bounds.within(measurement.cores_allowed)
         cores = decision.cores
         notes = decision.notes
         if cores is not None:
-            cores = self._bounds.clamp(cores)
+            cores = bounds.clamp(cores)
             if cores != decision.cores:
                 notes += (
-                    f"{decision.cores} cores were wished for; {self._bounds.least} to"
-                    f" {self._bounds.most} are allowed",
+                    f"{decision.cores} cores were wished for; {bounds.least} to"
+                    f" {bounds.most} are allowed",
                 )
         operators = {operator.name: operator for operator in measurement.operators}
         tasks = {}
         for name, count in decision.tasks.items():
             operator = operators.get(name)
-            most = self._bounds.most
+            most = bounds.most
             least = 1
             if operator is not None:
                 least = operator.least_tasks

@@ -119,6 +119,9 @@ class Measurement:
     """Why there is nothing new to decide on ("no batch ended for 12 s"); None when there is."""
     grant_s: float | None = None
     """How long granting cores takes here, as observed; None before the first time."""
+    cores_allowed: int | None = None
+    """Of the application's cores, those that this pipeline may ask for beside the others'; None:
+    it has no one to share with."""
     keep: float = 1.0
     """Fraction of the rows that the next micro-batch will not shed."""
     keep_by_class: Mapping[str, float] = field(default_factory=dict)

@@ -28,6 +28,8 @@ _NOISE = 0.08
 """A batch's spread around its model, as a share of its duration: the scale of the guesses."""
 _PER_TASK_SHARE, _PER_TASK_SPREAD = 0.03, 0.1
 """Guess of a1 k as a share of the duration, and how wrong it may be."""
+_LEAST_FIXED = 0.1
+"""Of the shortest batch, the share that is no work on rows, at least."""
 _WORK_SPREAD = 0.4
 """How wrong the work per row from busy time may be, as a share of it."""
 
@@ -100,9 +102,11 @@ class BatchMemory:
         most_s = last.duration_s * last.tasks / last.weighted_rows
         guess_s = most_s if work_s is None else min(work_s, most_s)
         guess_s = max(guess_s, 1e-3 * most_s)
-        # The shortest batch is nearest to its fixed part, of which the cost per task is one.
+        # The shortest batch is nearest to its fixed part, of which the cost per task is one; how
+        # near, the work that busy time suggests tells where all that is known is a long batch.
         short = min(self._cells.values(), key=lambda cell: cell.duration_s)
-        short_s = max(short.duration_s, 1e-3)
+        worked_s = 0.0 if work_s is None else guess_s * short.weighted_rows / short.tasks
+        short_s = max(short.duration_s - worked_s, _LEAST_FIXED * short.duration_s, 1e-3)
         guess = np.array([0.0, _PER_TASK_SHARE * short_s / short.tasks, guess_s])
         strength = np.array(
             [

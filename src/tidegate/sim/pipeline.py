@@ -289,19 +289,20 @@ class PipelineSimulation:
 
     def run(self, tick: Callable[[Measurement], Record]) -> Outcome:
         """Tick by tick: advance, measure, decide, act."""
-        records, sojourns, cores = [], [], []
+        records = []
         for number in range(1, int(self._world.seconds / self._world.tick_s + 1e-9) + 1):
-            measurement = self.advance(number * self._world.tick_s)
-            record = tick(measurement)
+            record = tick(self.advance(number * self._world.tick_s))
             if record.acted:
                 self.act(record.decision)
             records.append(record)
-            sojourns.append(measurement.latency)
-            cores.append(measurement.cores_granted)
+        return self.outcome(records)
+
+    def outcome(self, records: Sequence[Record]) -> Outcome:
+        """What has come of it."""
         return Outcome(
             records=tuple(records),
-            sojourns=tuple(sojourns),
-            cores=tuple(cores),
+            sojourns=tuple(record.measurement.latency for record in records),
+            cores=tuple(record.measurement.cores_granted for record in records),
             core_seconds=self._core_seconds,
             rows=self._completed,
             shed=self._shed,

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -14,24 +15,27 @@ from tidegate.control.policies.cycle import Bounds
 from tidegate.control.policies.latency import LatencyOptions
 from tidegate.control.policies.shedding import shedding
 from tidegate.control.policies.whole_executors import WholeExecutors
+from tidegate.control.policies.within_share import WithinShare
 from tidegate.control.shed_catalogue import DEFAULT_SHEDDER, SHEDDERS
 from tidegate.errors import AskedWrongly, nearest
 from tidegate.pipelines.shedding import ShedClass
 from tidegate.recording import RecordWriter
+from tidegate.spark.commons import commons_of
 from tidegate.spark.master import parse_master
 from tidegate.spark.negotiate import (
-    ExecutorNegotiator,
-    LocalBudget,
-    Negotiator,
     cores_per_executor,
     cores_there,
     refuse_dynamic_allocation,
 )
 from tidegate.spark.pipeline_meter import PipelineMeter
 from tidegate.spark.run import Run
+from tidegate.spark.segment import SegmentRun
 from tidegate.spark.state.files import Durable
 from tidegate.spark.ticker import Ticker
 from tidegate.units import parse_duration
+
+_PATIENCE_S = 1.0
+"""A tick takes some hundredths; a batch does not wait for longer than this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,15 +140,25 @@ class ControlLoop(Ticker):
         self, run: Run, session: SparkSession, options: ControlOptions, checkpoint: str
     ) -> None:
         place = Durable(checkpoint)
+        self._part = commons_of(session, options.cores_per_executor).join(
+            checkpoint,
+            session,
+            local=options.local,
+            cores=options.bounds.least,
+            target_s=options.target_s,
+            boundary=run.boundary,
+        )
         super().__init__(
             new_controller(options),
-            _negotiator(run, session, options),
+            self._part,
             tick_s=options.tick_s,
             writer=RecordWriter(place.path("")) if place.local else None,
         )
         self._run = run
         self.options = options
         self.meter = PipelineMeter(run, self.negotiator)
+        for part in run.segments.values():
+            part.before = partial(self._before_batch, part)
 
     @property
     def alive(self) -> bool:
@@ -152,8 +166,27 @@ class ControlLoop(Ticker):
         return self._run.isActive
 
     def measure(self, now_s: float) -> Measurement:
-        """By the pipeline's meter."""
-        return self.meter.measure(now_s)
+        """By the pipeline's meter, with what the application's other pipelines leave to it."""
+        if not self.alive:
+            self._part.leave()  # nobody stopped it, but it has failed
+        return self._part.shared(self.meter.measure(now_s))
+
+    def _before_batch(self, part: SegmentRun) -> None:
+        """After a batch that alone took longer than the target: decide before the next is planned.
+
+        It has gathered as long, and what the last one told must not wait for the next tick: the
+        next batch would be as many times larger as this one was late. Batches on target are half
+        as long as that, and wait for nothing.
+        """
+        last = part.results[-1] if part.results else None
+        late_s = max(self.options.target_s, 2.0 * self.options.tick_s)
+        if last is not None and last.duration_s > late_s:
+            self.hurry(_PATIENCE_S)
+
+    def stop(self) -> None:
+        """Tick no more; the cores are the other pipelines'."""
+        super().stop()
+        self._part.leave()
 
     def act(self, decision: Decision) -> None:
         """Do what was decided: cores, tasks, routes, shedding; all hold from the next batch on."""
@@ -180,6 +213,7 @@ def new_controller(options: ControlOptions) -> Controller:
     )
     if options.cores_per_executor > 1:
         policy = WholeExecutors(policy, options.cores_per_executor)
+    policy = WithinShare(policy)
     if options.shed is not None:
         policy = shedding(
             policy,
@@ -195,12 +229,4 @@ def new_controller(options: ControlOptions) -> Controller:
         target_s=options.target_s,
         limits=options.limits,
         balancer=Balancer(),
-    )
-
-
-def _negotiator(run: Run, session: SparkSession, options: ControlOptions) -> Negotiator:
-    if options.local:
-        return LocalBudget(options.bounds.least)
-    return ExecutorNegotiator(
-        session, options.cores_per_executor, options.bounds.least, boundary=run.boundary
     )

@@ -84,6 +84,8 @@ class SegmentRun:
     stopping: bool = False
     busy: Lock = field(default_factory=Lock)
     failure: BaseException | None = None
+    before: Callable[[], None] | None = None
+    """Called before each micro-batch is planned: the control loop's last word."""
     running: BatchPlan | None = None
     """Of the micro-batch whose stages run now."""
     _begun_us: int | None = None
@@ -137,6 +139,8 @@ class SegmentRun:
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         """Run one micro-batch."""
+        if self.before is not None:
+            self.before()
         with self.busy:
             if self.stopping:
                 raise Stopping(f"segment '{self.segment.name}' stops before batch {batch_id}")

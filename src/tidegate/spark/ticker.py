@@ -1,5 +1,6 @@
 """The thread that ticks: measure, decide, act, record; what is measured and done is its heirs'."""
 
+import math
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -37,6 +38,10 @@ class Ticker(ABC):
         self._tick_s = tick_s
         self._writer = writer
         self._ended = threading.Event()
+        self._woken = threading.Event()
+        self._done = threading.Condition()
+        self._looked_s = -math.inf
+        """When the last tick that is done began, by the monotonic clock."""
         self._thread = threading.Thread(target=self._ticks, name="tidegate-loop", daemon=True)
 
     @property
@@ -64,15 +69,32 @@ class Ticker(ABC):
     def stop(self) -> None:
         """Finish the tick that runs, then no more."""
         self._ended.set()
+        self._woken.set()
         if self._thread is not threading.current_thread():
             self._thread.join()
         if self._writer is not None:
             self._writer.close()
 
+    def hurry(self, patience_s: float) -> bool:
+        """Tick now and not when it is due, and wait for it; False when that takes too long."""
+        asked_s = time.monotonic()
+        self._woken.set()
+        with self._done:
+            return self._done.wait_for(
+                lambda: self._looked_s >= asked_s or not self._thread.is_alive(), patience_s
+            )
+
     def _ticks(self) -> None:
         due_s = time.monotonic() + self._tick_s
-        while not self._ended.wait(max(0.0, due_s - time.monotonic())):
-            due_s = max(due_s + self._tick_s, time.monotonic())
+        while True:
+            self._woken.wait(max(0.0, due_s - time.monotonic()))
+            if self._ended.is_set():
+                return
+            self._woken.clear()
+            begun_s = time.monotonic()
+            due_s = (
+                max(due_s + self._tick_s, begun_s) if begun_s >= due_s else begun_s + self._tick_s
+            )
             if self.over:
                 return
             try:
@@ -82,6 +104,9 @@ class Ticker(ABC):
                     return
                 self.failure = error
                 raise
+            with self._done:
+                self._looked_s = begun_s
+                self._done.notify_all()
 
     def tick(self, now_s: float) -> Record:
         """One tick: measure, decide, act, record."""

@@ -17,6 +17,13 @@ class Bounds:
         """The nearest number within the bounds."""
         return min(max(machines, self.least), self.most)
 
+    def within(self, allowed: int | None) -> "Bounds":
+        """The bounds while no more than so many are allowed, were they fewer than the minimum."""
+        if allowed is None:
+            return self
+        most = max(min(self.most, allowed), 1)
+        return Bounds(min(self.least, most), most)
+
 
 @dataclass(frozen=True, slots=True)
 class Cycle:

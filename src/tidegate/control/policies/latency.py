@@ -123,7 +123,7 @@ class LatencyPolicy:
         if not 0.0 < target_s < math.inf:
             raise AskedWrongly(f"the latency target must be a positive duration, not {target_s} s")
         self._target_s = target_s
-        self._bounds = bounds
+        self._given = self._bounds = bounds
         self._options = options or LatencyOptions()
         self._coming = coming
         self._models: dict[str, SegmentModel] = {}
@@ -153,6 +153,7 @@ class LatencyPolicy:
 
     def decide(self, measurement: Measurement) -> Decision:
         """Learn, look ahead, compare what is there with what is needed."""
+        self._bounds = self._given.within(measurement.cores_allowed)
         if self._coming is None:
             self._coming = ComingLoad(
                 coverage=self._options.coverage, tick_s=measurement.interval_s

@@ -334,7 +334,8 @@ class SheddingPolicy:
         )
 
     def _why(self, decision: Decision, measurement: Measurement, keep: float) -> str:
-        granted, most = measurement.cores_granted, self._bounds.most
+        bounds = self._bounds.within(measurement.cores_allowed)
+        granted, most = measurement.cores_granted, bounds.most
         rate = measurement.arrival_rate
         if keep >= 1.0:
             return f"keep all again: {granted} cores carry {rate:,.0f} rows/s"

@@ -1,0 +1,47 @@
+"""Several pipelines in one application: what is not this one's to have is given up at once."""
+
+import dataclasses
+
+from tidegate.control.decision import Decision
+from tidegate.control.measurement import Measurement
+from tidegate.control.policy import Policy
+from tidegate.control.spread import shared, tasks_on
+
+
+class WithinShare:
+    """The inner policy, within the cores that the other pipelines leave (`control.sharing`).
+
+    A policy plans within what is allowed by itself or is cut here. What it holds already beyond
+    that it must let go without its usual patience: another pipeline needs it now.
+    """
+
+    def __init__(self, inner: Policy) -> None:
+        self._inner = inner
+
+    @property
+    def name(self) -> str:
+        """The inner policy's."""
+        return self._inner.name
+
+    @property
+    def beliefs(self) -> dict[str, float]:
+        """The inner policy's."""
+        return dict(getattr(self._inner, "beliefs", {}))
+
+    def decide(self, measurement: Measurement) -> Decision:
+        """The inner decision, cut to what is allowed."""
+        decision = self._inner.decide(measurement)
+        allowed = measurement.cores_allowed
+        asked = measurement.cores_asked if decision.cores is None else decision.cores
+        if allowed is None or asked <= allowed:
+            return decision
+        told = f"{decision.reason}; {allowed} cores are its share of the application's"
+        if allowed == measurement.cores_asked and not decision.tasks:
+            return dataclasses.replace(decision, reason=told, cores=None, expected_latency_s=None)
+        return dataclasses.replace(
+            decision,
+            reason=told,
+            cores=allowed,
+            tasks=tasks_on(measurement, shared(measurement, allowed)),
+            expected_latency_s=None,
+        )

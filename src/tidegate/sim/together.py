@@ -1,0 +1,80 @@
+"""Several simulated pipelines in one application: each its own loop and target, the same cores."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidegate.control.balance import Balancer
+from tidegate.control.controller import Controller
+from tidegate.control.policies.catalogue import pipeline_policy
+from tidegate.control.policies.cycle import Bounds
+from tidegate.control.policies.shedding import shedding
+from tidegate.control.policies.within_share import WithinShare
+from tidegate.control.record import Record
+from tidegate.control.sharing import Claimant, Sharing
+from tidegate.control.shed_catalogue import DEFAULT_SHEDDER
+from tidegate.errors import AskedWrongly
+from tidegate.sim.pipeline import Outcome, PipelineSimulation, World
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A pipeline of the application."""
+
+    world: World
+    target_s: float
+    bounds: Bounds
+
+
+def simulate_together(
+    members: Mapping[str, Member],
+    cores: int,
+    *,
+    policy: str = "tidegate",
+    shed: str | None = DEFAULT_SHEDDER,
+    share: bool = True,
+) -> dict[str, Outcome]:
+    """All of them tick by tick; without `share` each takes what it likes within its bounds."""
+    ticks = {member.world.tick_s for member in members.values()}
+    lengths = {member.world.seconds for member in members.values()}
+    if len(ticks) != 1 or len(lengths) != 1:
+        raise AskedWrongly("pipelines that run together need one tick and one length")
+    tick_s, seconds = ticks.pop(), lengths.pop()
+    sharing = Sharing(cores)
+    bodies = {name: PipelineSimulation(member.world) for name, member in members.items()}
+    claimants = {name: Claimant(name, member.target_s) for name, member in members.items()}
+    controllers = {name: _controller(member, policy, shed) for name, member in members.items()}
+    records: dict[str, list[Record]] = {name: [] for name in members}
+    for number in range(1, int(seconds / tick_s + 1e-9) + 1):
+        for name, body in bodies.items():
+            measurement = body.advance(number * tick_s)
+            sharing.tell(name, claimants[name].observe(measurement))
+            if share:
+                allowed = sharing.allowed(name)
+                measurement = dataclasses.replace(measurement, cores_allowed=allowed)
+            record = controllers[name].tick(measurement)
+            if record.acted:
+                body.act(record.decision)
+                if record.decision.cores is not None:
+                    sharing.ask(name, record.decision.cores)
+            records[name].append(record)
+    return {name: body.outcome(records[name]) for name, body in bodies.items()}
+
+
+def cores_in_use(outcomes: Mapping[str, Outcome]) -> NDArray[np.int64]:
+    """Of all pipelines together, tick by tick."""
+    cores = np.array([outcome.cores for outcome in outcomes.values()], dtype=np.int64)
+    return np.asarray(cores.sum(axis=0))
+
+
+def _controller(member: Member, policy: str, shed: str | None) -> Controller:
+    inner = WithinShare(pipeline_policy(policy, target_s=member.target_s, bounds=member.bounds))
+    chosen = (
+        inner
+        if shed is None
+        else shedding(inner, target_s=member.target_s, bounds=member.bounds, by=shed)
+    )
+    return Controller(chosen, bounds=member.bounds, target_s=member.target_s, balancer=Balancer())
