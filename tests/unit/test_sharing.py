@@ -91,12 +91,14 @@ def test_who_holds_more_than_its_part_must_give_way() -> None:
     assert sharing.allowed("a") == 4
 
 
-def test_one_that_is_not_known_yet_keeps_what_it_has() -> None:
+def test_one_that_is_not_known_yet_may_have_an_even_part() -> None:
     sharing = Sharing(8)
-    sharing.tell("a", claim(rate=9000.0, cores=5))
-    sharing.tell("new", Claim(cores=2))
-    assert sharing.allowed("a") == 6
-    assert sharing.allowed("new") == 3
+    sharing.tell("a", claim(rate=9000.0, cores=6))
+    sharing.tell("new", Claim(cores=1))
+    assert sharing.allowed("a") == 7
+    assert sharing.allowed("new") == 4
+    sharing.ask("new", 4)
+    assert sharing.allowed("a") == 4
 
 
 def test_a_division_stays_until_another_is_clearly_better() -> None:

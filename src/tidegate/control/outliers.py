@@ -16,6 +16,10 @@ _IN_A_ROW = 3
 """So many odd ones on one side are no accident: the world has changed, and they count."""
 
 
+NEW_TASKS = "new tasks"
+"""Their Python workers had to be started: a little longer than the next one like it."""
+
+
 class Outliers:
     """Reads the batches of one segment in order.
 
@@ -38,7 +42,7 @@ class Outliers:
         if before is None or batch.batch_id == 0:
             return "first"
         if batch.tasks > before:
-            return "new tasks"
+            return NEW_TASKS
         if expected_s is None or expected_s <= 0.0 or batch.duration_s <= 0.0:
             return None
         return self._odd(math.log(batch.duration_s / expected_s))

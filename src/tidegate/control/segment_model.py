@@ -5,7 +5,7 @@ import numpy.typing as npt
 
 from tidegate.control.balance import THETA
 from tidegate.control.measurement import Measurement, SegmentMeasurement
-from tidegate.control.outliers import Outliers
+from tidegate.control.outliers import NEW_TASKS, Outliers
 from tidegate.control.smoothing import Alpha
 from tidegate.models.batch_memory import BatchMemory
 from tidegate.models.microbatch import BatchCost, MicroBatchStation
@@ -46,6 +46,8 @@ class SegmentModel:
             if self.cost is not None:
                 expected_s = self.cost.duration_s(batch.rows, batch.tasks, delta)
             self.left_out = self._outliers.reason(batch, expected_s)
+            if self.cost is None and self.left_out == NEW_TASKS:
+                self.left_out = None  # a little too long a batch is better than none to go by
             if self.left_out is not None or batch.rows <= 0:
                 continue
             self.imbalance = max(self._imbalance.update(delta), 1.0)

@@ -31,7 +31,7 @@ class Claim:
     cores: int
     """Asked for."""
     load: QueryLoad | None = None
-    """None while its costs are unknown: it then keeps what it has."""
+    """None while its costs are unknown: an even part is then its own."""
 
 
 class Claimant:
@@ -131,10 +131,8 @@ def divided(claims: Mapping[str, Claim], cores: int, unit: int = 1) -> dict[str,
     Greedy is max-min here, since what a pipeline keeps grows with its cores. Pipelines beyond the
     number of cores have one each and take turns.
     """
-    given = {
-        name: unit if claim.load is not None else max(claim.cores, unit)
-        for name, claim in claims.items()
-    }
+    even = max(cores // len(claims) // unit * unit, unit) if claims else 0
+    given = {name: even if claim.load is None else unit for name, claim in claims.items()}
     spare = cores - sum(given.values())
     poorest = [(kept(claim, given[name]), name) for name, claim in claims.items()]
     heapq.heapify(poorest)

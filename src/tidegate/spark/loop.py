@@ -34,6 +34,8 @@ from tidegate.spark.state.files import Durable
 from tidegate.spark.ticker import Ticker
 from tidegate.units import parse_duration
 
+_FIRST_BATCHES = 3
+"""So many batches are each looked at before the next."""
 _PATIENCE_S = 1.0
 """A tick takes some hundredths; a batch does not wait for longer than this."""
 
@@ -175,12 +177,12 @@ class ControlLoop(Ticker):
         """After a batch that alone took longer than the target: decide before the next is planned.
 
         It has gathered as long, and what the last one told must not wait for the next tick: the
-        next batch would be as many times larger as this one was late. Batches on target are half
-        as long as that, and wait for nothing.
+        next batch would be as many times larger as this one was late. So would the second one,
+        since the first waits for Spark to get going. Batches on target wait for nothing.
         """
-        last = part.results[-1] if part.results else None
-        late_s = max(self.options.target_s, 2.0 * self.options.tick_s)
-        if last is not None and last.duration_s > late_s:
+        done = part.results
+        first = 1 <= len(done) <= _FIRST_BATCHES
+        if first or (done and done[-1].duration_s > self.options.target_s):
             self.hurry(_PATIENCE_S)
 
     def stop(self) -> None:

@@ -559,7 +559,21 @@ class LatencyPolicy:
         return Decision(reason=decision.reason, notes=plan.notes)
 
     def _explore(self, measurement: Measurement, coming: Coming) -> Decision:
-        """Before the model is known: only rows that wait are a reason, and throughput the size."""
+        """Before the model is known: only rows that wait are a reason, and throughput the size.
+
+        Rows have gathered for as long as a first batch took, unseen: the next has as many times
+        more cores as that was too long.
+        """
+        ended = [batch for segment in measurement.segments for batch in segment.batches]
+        longest_s = max((batch.duration_s for batch in ended), default=0.0)
+        late = self._bounds.clamp(math.ceil(measurement.cores_asked * longest_s / self._target_s))
+        if longest_s > self._target_s and late > measurement.cores_asked:
+            return Decision(
+                reason=f"a first batch took {format_duration(longest_s)}, target {self._target()}:"
+                f" {late} cores for what has gathered since",
+                cores=late,
+                tasks=self._spread(measurement, late),
+            )
         latency = measurement.latency
         above = latency is not None and self._measured_s(latency) > self._target_s
         if not (measurement.saturated and above and measurement.processed_rate > 0.0):
@@ -569,15 +583,16 @@ class LatencyPolicy:
         cores = self._bounds.clamp(math.ceil(wanted_rate / per_core))
         if cores <= measurement.cores_asked:
             return hold("learning what a batch costs; the cores asked for keep up")
-        share = {segment.name: cores for segment in measurement.segments[:1]}
-        if len(measurement.segments) > 1:
-            count = len(measurement.segments)
-            share = {one.name: max(cores // count, 1) for one in measurement.segments}
         return Decision(
             reason=f"saturated at {per_core:,.0f} rows/s a core: {wanted_rate:,.0f} need {cores}",
             cores=cores,
-            tasks=tasks_on(measurement, share),
+            tasks=self._spread(measurement, cores),
         )
+
+    def _spread(self, measurement: Measurement, cores: int) -> dict[str, int]:
+        """Tasks on so many cores, the same for every segment: which needs more is not known yet."""
+        each = max(cores // max(len(measurement.segments), 1), 1)
+        return tasks_on(measurement, {one.name: each for one in measurement.segments})
 
     # ------------------------------------------------------------------ memory and words
 
