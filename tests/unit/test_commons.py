@@ -91,9 +91,9 @@ def test_what_is_allowed_comes_with_the_measurement() -> None:
     ]
     assert parts[0].shared(tick(2, None)).cores_allowed is None
     assert parts[1].shared(tick(2, None)).cores_allowed == 6
-    parts[1].ask(5)
-    assert (parts[1].granted(), parts[1].grant_s) == (5, 0.0)
-    assert parts[0].shared(tick(2, None)).cores_allowed == 3
+    parts[1].ask(3)
+    assert (parts[1].granted(), parts[1].grant_s) == (3, 0.0)
+    assert parts[0].shared(tick(2, None)).cores_allowed == 5
     parts[1].leave()
     assert parts[0].shared(tick(2, None)).cores_allowed is None
     assert parts[1].shared(tick(2, None)).cores_allowed is None
