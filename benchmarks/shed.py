@@ -14,6 +14,7 @@ from tidegate.benching import Bench, Options, at_least, at_most
 from tidegate.control.shed_catalogue import DEFAULT_SHEDDER, SHEDDERS, shedder
 from tidegate.errors import AskedWrongly, nearest
 from tidegate.models.estimate import estimated_count, estimated_mean, estimated_sum
+from tidegate.sim.crowd import Crowd, crowd
 from tidegate.sim.rounds import simulate_rounds
 from tidegate.sim.shed_experiment import (
     BODIES,
@@ -78,6 +79,18 @@ def _simulated(options: Options) -> Bench:
                     results.append(_row(body, name, target_s, low, found))
         options.say(f"{body}: {len(targets) * len(lowest)} cases with {len(SHEDDERS)} shedders")
     results += _queries(options)
+    many = _together(options)
+    results += [
+        {
+            "body": "together",
+            "shedder": DEFAULT_SHEDDER,
+            "load": load,
+            "latency": found.latency_over_target,
+            "kept": found.kept,
+            "least_kept": found.least_kept,
+        }
+        for load, found in many
+    ]
     slow = shed_until_cores(DEFAULT_SHEDDER)
     results += _until_cores(slow, shed_until_cores(None))
     covered = _coverage(200 if options.quick else 1000)
@@ -98,6 +111,11 @@ def _simulated(options: Options) -> Bench:
             at_most("rows not accounted for", unaccounted, 0.5),
             at_most("s until nothing is shed after cores came", slow.over_s, 2.0),
             at_least("windows within their stated error (95 %)", covered, 0.94),
+            at_most(
+                "pipelines that share cores: off their own targets, %",
+                max(found.off for _, found in many) * 100.0,
+                10.0,
+            ),
         ],
     )
 
@@ -157,6 +175,16 @@ def _queries(options: Options) -> list[dict[str, Any]]:
                 }
             )
     return rows
+
+
+def _together(options: Options) -> list[tuple[str, Crowd]]:
+    """20 to 200 pipelines, targets of 1, 2 and 4 s in turn, three times what the cores carry."""
+    found = []
+    for count in (20,) if options.quick else (20, 80, 200):
+        one = crowd(count)
+        found.append((f"{count} pipelines", one))
+        options.say(f"{count} pipelines on {one.cores} cores: {one.kept:.0%} kept")
+    return found
 
 
 def _until_cores(slow: UntilCores, without: UntilCores) -> list[dict[str, Any]]:

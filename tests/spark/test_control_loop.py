@@ -1,6 +1,7 @@
 """The control loop on real Spark: it scales by itself, keeps records, and can be replayed."""
 
 import dataclasses
+import time
 
 import pytest
 
@@ -13,6 +14,8 @@ from tidegate.pipelines.functions import count
 from tidegate.recording import read_records
 from tidegate.spark.early import early
 from tidegate.spark.loop import ControlLoop, new_controller
+from tidegate.spark.negotiate import LocalBudget
+from tidegate.spark.pipeline_meter import STALE_S, STUCK_S, PipelineMeter, active_tasks
 
 
 def flow_of(spark, rate: str, wait_s: float):
@@ -159,3 +162,35 @@ def test_a_running_batch_tells_its_arrivals_before_it_is_over(spark, tmp_path, w
             seen = told[result.plan.batch_id]
             assert seen.kept == seen.offered.rows == rows > 0
             assert result.started_s * 1e6 - 60e6 < seen.newest_us <= result.started_s * 1e6
+
+
+def test_a_long_batch_is_at_work_and_not_stale(spark, tmp_path, wait_for) -> None:
+    """While it runs its tasks count as busy, and only a minute without an end is a standstill."""
+    stream = tg.arrivals(spark, "constant:100", keys="uniform:100", partitions=1)
+    flow = (
+        tg.pipeline("long", stream, arrival="timestamp")
+        .map(waiting_map(0.02), name="enrich", tasks=(3, 3))
+        .keyed("count", count(), key="key", shards=16, tasks=1)
+    )
+    run = flow.start(str(tmp_path / "ck"))
+    part = run.segments["main"]
+    try:
+        wait_for(lambda: len(run.results()) > 1, run.queries["main"])
+        meter = PipelineMeter(run, LocalBudget(3))
+        meter.measure(time.time())  # all that has ended so far
+
+        def at_work() -> bool:
+            measured = meter.measure(time.time())
+            ended = any(segment.batches for segment in measured.segments)
+            return part.running is not None and not ended and measured.cores_busy == 3.0
+
+        wait_for(at_work, run.queries["main"])
+        wait_for(lambda: part.running is not None, run.queries["main"])
+        now_s = time.time()
+        assert active_tasks(spark) <= 4
+        late = meter.measure(now_s + STALE_S + 1.0)
+        if part.running is not None:
+            assert late.stale is None
+        assert "no batch ended" in str(meter.measure(now_s + 30.0 * STUCK_S).stale)
+    finally:
+        run.stop()

@@ -202,6 +202,80 @@ def test_a_replay_in_other_partitions_keeps_the_same_rows(spark, tmp_path, monke
     assert sum(row["n"] for row in state) == counts.kept
 
 
+@pytest.mark.parametrize("sink", ["looks first, then writes one file", "takes a few rows"])
+def test_sinks_that_cut_and_join_partitions_lose_no_count(spark, tmp_path, sink):
+    """A count belongs to the rows' own task, whichever of Spark's tasks computes it."""
+    feed, taken = Feed(tmp_path / "in", DDL), []
+
+    def write(frame, batch_id):
+        if sink.startswith("takes"):
+            taken.append(len(frame.take(3)))
+        elif not frame.isEmpty():
+            taken.append(frame.coalesce(1).toArrow().num_rows)
+
+    source = tg.pipeline("shop", feed.stream(spark), arrival="at").shed(unique="id")
+    run = source.map(same, tasks=(3, 3), name="same").to(write).start(str(tmp_path / "ck"))
+    try:
+        for number in range(3):
+            run.shed(0.5)
+            feed.add(rows(number))
+            run.processAllAvailable()
+        results, counts = run.results(), run.counts()["source"]
+    finally:
+        run.stop()
+    assert [result.sources[0].offered for result in results] == [600] * 3
+    assert counts.offered == 1800
+    assert sum(sum(report.rows_in for report in r.of("same")) for r in results) == counts.kept
+    if not sink.startswith("takes"):
+        assert sum(taken) == counts.kept
+
+
+def test_a_replay_draws_as_its_plan_says_whatever_the_pipeline_says_now(
+    spark, tmp_path, monkeypatch
+):
+    """Drawn by content at first; the pipeline that comes back names what tells rows apart."""
+    feed, sinks = Feed(tmp_path / "in", DDL), [Collected(), Collected()]
+    feed.add(rows(0))
+    feed.add(rows(1))
+    enter = SegmentRun._enter
+
+    def dies(self, plan, sources):
+        if plan.batch_id == 1:
+            raise Crash("before the ledger")
+        return enter(self, plan, sources)
+
+    prepare = SegmentRun.prepare
+
+    def shedding(self):
+        prepare(self)
+        self.allocation.shed(0.4, {})
+
+    def pipe(sink, **options):
+        source = tg.pipeline("shop", feed.stream(spark)).shed(**options)
+        return source.map(same, tasks=(3, 3), name="same").to(sink)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SegmentRun, "prepare", shedding)
+        patch.setattr(SegmentRun, "_enter", dies)
+        run = pipe(sinks[0]).start(str(tmp_path / "ck"))
+        with pytest.raises(Exception, match="before the ledger"):
+            run.processAllAvailable()
+        run.stop()
+        patch.setattr(SegmentRun, "_enter", enter)
+        run = pipe(sinks[1], unique="id").start(str(tmp_path / "ck"))
+        try:
+            run.processAllAvailable()
+            feed.add(rows(2))
+            run.processAllAvailable()
+            plans = [result.plan for result in run.results()]
+        finally:
+            run.stop()
+    assert [plan.unique for plan in plans] == [{}, {"source": ("id",)}]
+    first, again = (sorted(row["id"] for row in sink.batches[1]) for sink in sinks)
+    assert first == again
+    assert 0 < len(first) < 600
+
+
 def test_unique_columns_must_be_there_and_plain(spark, tmp_path):
     stream = Feed(tmp_path / "in", DDL).stream(spark)
     with pytest.raises(AskedWrongly, match="there is no column 'ix'"):

@@ -1,22 +1,41 @@
 """Pipelines of one application ask Spark for the sum of their cores, and share what there is."""
 
-from contextlib import contextmanager
+from types import SimpleNamespace
 
+import pytest
 from fake_cluster import FakeCluster
 from test_sharing import tick
 
+from tidegate.errors import AskedWrongly
 from tidegate.spark.commons import Commons, Part
 
 
-def joined(commons: Commons, cluster: FakeCluster, name: str, cores: int, *, boundary=None) -> Part:
-    return commons.join(
-        name,
-        cluster,
-        local=False,
-        cores=cores,
-        target_s=2.0,
-        boundary=boundary or cluster.boundary,
-    )
+class Busy:
+    """The lock of a segment: free between two batches."""
+
+    def __init__(self, cluster: FakeCluster | None) -> None:
+        self.cluster = cluster
+        self.runs = False
+
+    def acquire(self, timeout: float) -> bool:
+        if self.cluster is not None and not self.runs:
+            self.cluster._held = True
+        return not self.runs
+
+    def release(self) -> None:
+        if self.cluster is not None:
+            self.cluster._held = False
+
+
+def running(cluster: FakeCluster | None = None) -> SimpleNamespace:
+    """A run with one segment."""
+    segment = SimpleNamespace(busy=Busy(cluster), results=[])
+    return SimpleNamespace(isActive=True, segments={"main": segment})
+
+
+def joined(commons: Commons, cluster: FakeCluster, name: str, cores: int, run=None) -> Part:
+    run = run or running(cluster)
+    return commons.join(cluster, name, run, local=False, cores=cores, mean_s=2.0)
 
 
 def test_spark_is_asked_for_the_sum() -> None:
@@ -42,18 +61,14 @@ def test_spark_is_asked_for_the_sum() -> None:
 def test_executors_go_only_between_batches_of_all_pipelines() -> None:
     cluster = FakeCluster(executors=3)
     commons = Commons(None, 1)
-    running = [True]
-
-    @contextmanager
-    def busy():
-        yield not running[0]
-
+    other = running(cluster)
+    other.segments["main"].busy.runs = True
     one = joined(commons, cluster, "one", 2)
-    two = joined(commons, cluster, "two", 1, boundary=busy)
+    two = joined(commons, cluster, "two", 1, other)
     one.ask(1)
     one.let_go()
     assert cluster.killed == []
-    running[0] = False
+    other.segments["main"].busy.runs = False
     two.let_go()
     assert cluster.killed == ["2"]
     assert one.released == two.released == ["2"]
@@ -86,7 +101,7 @@ def test_an_executor_that_is_lost_is_missed_by_the_last_who_joined() -> None:
 def test_what_is_allowed_comes_with_the_measurement() -> None:
     commons = Commons(8, 1)
     parts = [
-        commons.join(name, None, local=True, cores=2, target_s=2.0, boundary=lambda: None)
+        commons.join(None, name, running(), local=True, cores=2, mean_s=2.0)
         for name in ("one", "two")
     ]
     assert parts[0].shared(tick(2, None)).cores_allowed is None
@@ -97,3 +112,37 @@ def test_what_is_allowed_comes_with_the_measurement() -> None:
     parts[1].leave()
     assert parts[0].shared(tick(2, None)).cores_allowed is None
     assert parts[1].shared(tick(2, None)).cores_allowed is None
+
+
+def test_a_pipeline_that_was_started_anew_is_not_taken_out_by_the_old_one() -> None:
+    cluster = FakeCluster(executors=3)
+    commons = Commons(8, 1)
+    old = joined(commons, cluster, "same", 2)
+    old.run.isActive = False
+    new = joined(commons, cluster, "same", 3)
+    old.leave()
+    assert not commons.empty
+    assert new.granted() == 3
+    old.ask(7)
+    assert cluster.asked == [] or max(cluster.asked) == 3
+
+
+def test_one_that_has_failed_unseen_holds_nothing() -> None:
+    commons = Commons(8, 1)
+    parts = [
+        commons.join(None, name, running(), local=True, cores=4, mean_s=2.0)
+        for name in ("one", "two")
+    ]
+    for part in parts:
+        part.shared(tick(4, None))
+    assert parts[0].shared(tick(4, None)).cores_allowed == 4
+    parts[1].run.isActive = False
+    assert parts[0].shared(tick(4, None)).cores_allowed is None
+
+
+def test_a_part_that_cannot_be_had_is_not_counted() -> None:
+    cluster = FakeCluster(1, **{"spark.dynamicAllocation.enabled": "true"})
+    commons = Commons(8, 1)
+    with pytest.raises(AskedWrongly, match="dynamicAllocation"):
+        joined(commons, cluster, "one", 2)
+    assert commons.empty

@@ -89,6 +89,19 @@ def test_stale_numbers_are_not_shown_to_the_policy() -> None:
     assert record.decision.holds and "no batch ended for 12 s" in record.decision.reason
 
 
+def test_a_silent_pipeline_does_not_hold_what_others_need() -> None:
+    policy = Wishes([9])
+    stale = dataclasses.replace(
+        measured(1, cores=6, stale="no batch ended for 12 s"), cores_allowed=2
+    )
+    record = Controller(policy, bounds=BOUNDS).tick(stale)
+    assert policy.calls == 0
+    assert record.acted
+    assert record.decision.cores == 2
+    dry = Controller(policy, bounds=BOUNDS, limits=Limits(dry_run=True)).tick(stale)
+    assert (dry.acted, dry.held_back) == (False, "dry run")
+
+
 def test_cooldowns_hold_each_direction_back() -> None:
     limits = Limits(scale_out_cooldown_s=2.0, scale_in_cooldown_s=4.0)
     run = Controller(Wishes([6, 8, 8, 3, 3, 3, 3]), bounds=BOUNDS, limits=limits)

@@ -14,6 +14,7 @@ from tidegate.control.policies.within_share import WithinShare
 from tidegate.control.sharing import Claim, Sharing, divided, kept
 from tidegate.control.shed_shares import QueryLoad
 from tidegate.models.microbatch import BatchCost
+from tidegate.sim.crowd import crowd
 from tidegate.sim.pipeline import Segment, Stage, World
 from tidegate.sim.together import Member, cores_in_use, simulate_together
 from tidegate.workload.profile import steps
@@ -267,3 +268,10 @@ def test_many_queries_share_evenly() -> None:
     latency_s, shares = (np.array(part) for part in zip(*spans, strict=True))
     assert np.abs(latency_s / 2.0 - 1.0).max() < 0.15
     assert shares.max() / shares.min() < 1.3
+
+
+def test_a_crowd_of_pipelines_holds_its_targets() -> None:
+    found = crowd(6)
+    assert found.off < 0.1
+    assert 0.2 < found.kept < 0.34
+    assert found.least_kept > 0.6

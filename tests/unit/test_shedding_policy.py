@@ -257,6 +257,27 @@ def test_the_next_round_finds_what_came_since_the_last_began() -> None:
     assert found.offered_rows == pytest.approx(3000.0 + 1500.0)
 
 
+def test_between_two_batches_the_next_round_is_the_one_that_waits() -> None:
+    """What is decided holds for it; and the keep in force when it began is counted for it."""
+    watch = RoundWatch()
+    before = measured(1, rate=1000.0, batches=False)
+    tick = measured(2, rate=1000.0, duration_s=1.5)
+    waits = dataclasses.replace(tick.segments[0], between=True)
+    tick = dataclasses.replace(tick, segments=(waits, *tick.segments[1:]))
+    watch.observe(before)
+    watch.observe(tick)
+    found = watch.next_round(tick, lambda kept, shed: 60.0)
+    assert found is not None
+    assert found.begins_s == tick.at_s
+    assert found.offered_rows == pytest.approx(1500.0)
+    assert found.span_s == pytest.approx(1.5)
+    later = dataclasses.replace(measured(3, rate=1000.0, batches=False), keep=0.25)
+    watch.observe(later)
+    seen: list[tuple[float, float]] = []
+    watch.next_round(later, lambda kept, shed: seen.append((kept, shed)) or 1.0)
+    assert seen == [pytest.approx((375.0, 1125.0))]
+
+
 @given(st.floats(0.1, 1.0), st.floats(0.1, 5.0), st.floats(0.1, 5.0), st.floats(1.0, 1e4))
 def test_a_batch_that_gathers_longer_keeps_as_many_rows(
     keep: float, span_s: float, gathered_s: float, rate: float

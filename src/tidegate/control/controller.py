@@ -20,6 +20,7 @@ from tidegate.control.periods import Period
 from tidegate.control.policies.cycle import Bounds
 from tidegate.control.policy import Policy
 from tidegate.control.record import Record
+from tidegate.control.sharing import give_way
 from tidegate.errors import AskedWrongly
 
 
@@ -93,8 +94,7 @@ class Controller:
         self._tick += 1
         predicted_s = self._predicted_s
         if measurement.stale is not None:
-            decision = hold(f"{measurement.stale}: holding, nothing is scaled on old numbers")
-            return self._record(measurement, decision, None, predicted_s, None)
+            return self._on_old_numbers(measurement, predicted_s)
         bottleneck = self._finder.find(measurement)
         decision = self._within_bounds(self._policy.decide(measurement), measurement)
         decision = _limited(self._balanced(decision, measurement), bottleneck)
@@ -110,6 +110,18 @@ class Controller:
         if acts and self._limits.dry_run:
             held_back = "dry run"
         return self._record(measurement, decision, held_back, predicted_s, bottleneck)
+
+    def _on_old_numbers(self, measurement: Measurement, predicted_s: float | None) -> Record:
+        """Nothing is scaled, but what other pipelines need is not held by one that is silent."""
+        way = give_way(measurement)
+        if way is None:
+            decision = hold(f"{measurement.stale}: holding, nothing is scaled on old numbers")
+            return self._record(measurement, decision, None, predicted_s, None)
+        decision = dataclasses.replace(way, reason=f"{measurement.stale}: {way.reason}")
+        held_back = self._held_back(decision, measurement)
+        if held_back is None and self._limits.dry_run:
+            held_back = "dry run"
+        return self._record(measurement, decision, held_back, predicted_s, None)
 
     def _record(
         self,

@@ -75,6 +75,8 @@ class SegmentMeasurement:
     """Those that ended during the tick, oldest first."""
     trigger_s: float = 0.0
     """Fixed trigger interval; 0: the next batch follows at once."""
+    between: bool = False
+    """No batch runs: the next one waits for this decision, and takes all that has gathered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +99,7 @@ class Measurement:
     at_s: float
     """Seconds since the epoch at the end of the tick."""
     interval_s: float
-    """Length of the tick."""
+    """Length of the tick: the time since the last one."""
     arrival_rate: float
     """Rows per second that arrived from outside (lambda_0)."""
     processed_rate: float
@@ -119,6 +121,8 @@ class Measurement:
     """Why there is nothing new to decide on ("no batch ended for 12 s"); None when there is."""
     grant_s: float | None = None
     """How long granting cores takes here, as observed; None before the first time."""
+    tick_s: float | None = None
+    """Length of a usual tick, where one may come before its time; None: this one was usual."""
     cores_allowed: int | None = None
     """Of the application's cores, those that this pipeline may ask for beside the others'; None:
     it has no one to share with."""
@@ -128,3 +132,8 @@ class Measurement:
     """The same for the classes that have a fraction of their own."""
     sources: tuple[SourceCount, ...] = ()
     """Rows offered and kept, per source, by the batches that ended during the tick."""
+
+    @property
+    def step_s(self) -> float:
+        """Time until the next tick."""
+        return self.interval_s if self.tick_s is None else self.tick_s

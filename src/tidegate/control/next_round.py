@@ -1,6 +1,7 @@
 """When the next micro-batch begins, and how many rows it will find: what shedding is decided for.
 
 A decision holds from the next batch on, and that one takes what has arrived since the last began.
+Between two batches the next one is the one that waits for the decision.
 So its size is known before it runs, from the arrivals so far and from how long the running one will
 still take; a leap of the load shows there long before latency shows it.
 """
@@ -63,6 +64,9 @@ class RoundWatch:
         self._rates: deque[tuple[float, float, float]] = deque()
         """Begin, end and rate of the ticks since the newest ended batch began."""
         self._running: _Running | None = None
+        self._ended: tuple[float, float] | None = None
+        """End and duration of the newest batch, while the keep of the next may still change."""
+        self._between = False
         self.begun_s: float | None = None
         """When the newest batch that has ended began."""
         self.waits_since_s: float | None = None
@@ -72,17 +76,21 @@ class RoundWatch:
         """One more tick; `span_s` is the span that the keep in force is meant for."""
         at_s = measurement.at_s
         self._rates.append((at_s - measurement.interval_s, at_s, measurement.arrival_rate))
-        batches = measurement.segments[0].batches if measurement.segments else ()
-        if batches:
-            begun = [self.begun_s, *(batch.ended_s - batch.duration_s for batch in batches)]
+        first = measurement.segments[0] if measurement.segments else None
+        self._between = first is not None and first.between
+        if first is not None and first.batches:
+            begun = [self.begun_s, *(batch.ended_s - batch.duration_s for batch in first.batches)]
             self.waits_since_s, self.begun_s = begun[-2:]
-            last = batches[-1]
-            assert self.begun_s is not None
-            offered = self.arrived(self.begun_s, last.ended_s)
-            kept = keep_over(measurement.keep, span_s, last.duration_s) * offered
-            self._running = _Running(last.ended_s, kept, offered - kept)
+            self._ended = first.batches[-1].ended_s, first.batches[-1].duration_s
+        if self._ended is not None and self.begun_s is not None:
+            ended_s, duration_s = self._ended
+            offered = self.arrived(self.begun_s, ended_s)
+            kept = keep_over(measurement.keep, span_s, duration_s) * offered
+            self._running = _Running(ended_s, kept, offered - kept)
             while self._rates[0][1] < self.begun_s:
                 self._rates.popleft()
+            if not self._between:
+                self._ended = None
 
     def arrived(self, begin_s: float, end_s: float) -> float:
         """Rows that came between two moments, by the rates of the ticks."""
@@ -99,8 +107,11 @@ class RoundWatch:
         None before a batch has ended.
         """
         running = self._running
-        if running is None:
+        if running is None or self.begun_s is None:
             return None
+        if self._between:
+            at_s = measurement.at_s
+            return NextRound(at_s, self.arrived(self.begun_s, at_s), at_s - self.begun_s)
         takes_s = duration_s(running.kept_rows, running.shed_rows)
         takes_s = max(takes_s, measurement.segments[0].trigger_s)
         begins_s = max(running.begun_s + takes_s, measurement.at_s)

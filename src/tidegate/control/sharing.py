@@ -11,9 +11,11 @@ import heapq
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from tidegate.control.decision import Decision
 from tidegate.control.measurement import Measurement
 from tidegate.control.segment_model import SegmentModel
 from tidegate.control.shed_shares import QueryLoad
+from tidegate.control.spread import shared, tasks_on
 from tidegate.models.microbatch import BatchCost
 
 _BETTER = 1.1
@@ -50,7 +52,8 @@ class Claimant:
         """
         fixed_s = per_task_s = work_s = 0.0
         known = bool(measurement.segments)
-        outside = measurement.arrival_rate
+        # The first segment's, which fades when the source is silent: nobody waits for such a claim.
+        outside = measurement.segments[0].arrival_rate if known else 0.0
         for segment in measurement.segments:
             model = self._models.setdefault(segment.name, SegmentModel())
             model.learn(measurement, segment)
@@ -80,7 +83,7 @@ class Sharing:
     """What each pipeline may have; told by all of them, tick by tick."""
 
     def __init__(self, cores: int, unit: int = 1) -> None:
-        self.cores = cores
+        self.cores = cores // unit * unit
         self._unit = unit
         """Cores come in multiples of this: an executor's."""
         self._claims: dict[str, Claim] = {}
@@ -125,11 +128,24 @@ class Sharing:
             self._division = new
 
 
+def give_way(measurement: Measurement) -> Decision | None:
+    """Letting go what is not this pipeline's to have; None when it holds no more than it may."""
+    allowed = measurement.cores_allowed
+    if allowed is None or measurement.cores_asked <= allowed:
+        return None
+    return Decision(
+        reason=f"{allowed} cores are its share of the application's",
+        cores=allowed,
+        tasks=tasks_on(measurement, shared(measurement, allowed)),
+    )
+
+
 def divided(claims: Mapping[str, Claim], cores: int, unit: int = 1) -> dict[str, int]:
     """Whole cores for each: one after the other to whoever keeps the least of its rows.
 
-    Greedy is max-min here, since what a pipeline keeps grows with its cores. Pipelines beyond the
-    number of cores have one each and take turns.
+    Greedy is max-min as long as what a pipeline keeps grows with its cores; where a further task
+    costs more than it gives, it stops there. Pipelines beyond the number of cores have one each and
+    take turns.
     """
     even = max(cores // len(claims) // unit * unit, unit) if claims else 0
     given = {name: even if claim.load is None else unit for name, claim in claims.items()}
@@ -167,4 +183,4 @@ def better(claims: Mapping[str, Claim], new: Mapping[str, int], old: Mapping[str
     return False
 
 
-__all__ = ["Claim", "Claimant", "Sharing", "better", "divided", "kept"]
+__all__ = ["Claim", "Claimant", "Sharing", "better", "divided", "give_way", "kept"]

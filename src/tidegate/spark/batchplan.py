@@ -37,6 +37,8 @@ class BatchPlan:
     """Fraction of the sources' rows that is not shed."""
     keep_by_class: Mapping[str, float] = field(default_factory=dict)
     """The same for classes that have a fraction of their own."""
+    unique: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Of the sources whose rows are told apart, the columns that they are drawn by."""
 
     def keeps(self, classes: tuple[str, ...]) -> tuple[float, ...]:
         """The fraction of each class of a source; one fraction when it has no classes."""
@@ -63,6 +65,7 @@ class Plans:
             },
             document.get("keep", 1.0),
             document.get("keep_by_class", {}),
+            {name: tuple(columns) for name, columns in document.get("unique", {}).items()},
         )
 
     def write(self, plan: BatchPlan) -> None:
@@ -77,6 +80,7 @@ class Plans:
             "operators": operators,
             "keep": plan.keep,
             "keep_by_class": dict(plan.keep_by_class),
+            "unique": {name: list(columns) for name, columns in plan.unique.items()},
         }
         self.directory.write_json(_name(plan.batch_id), document)
         if plan.batch_id >= _KEPT:

@@ -7,19 +7,35 @@ leaves when it stops.
 """
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from pyspark.sql import SparkSession
 
 from tidegate.control.measurement import Measurement
 from tidegate.control.sharing import Claimant, Sharing
 from tidegate.spark.negotiate import ExecutorNegotiator, cores_there
+from tidegate.spark.run import between_batches
+from tidegate.spark.segment import SegmentRun
 
-Boundary = Callable[[], AbstractContextManager[bool]]
 _of_application: dict[str, "Commons"] = {}
 _guard = threading.Lock()
+
+
+class Pipeline(Protocol):
+    """What is to be known of a pipeline that runs."""
+
+    @property
+    def isActive(self) -> bool:  # noqa: N802 (as Spark's queries spell it)
+        """Whether all its queries run."""
+        ...
+
+    @property
+    def segments(self) -> Mapping[str, SegmentRun]:
+        """What runs the micro-batches of each segment."""
+        ...
 
 
 class Commons:
@@ -36,34 +52,37 @@ class Commons:
 
     def join(
         self,
-        name: str,
         session: SparkSession,
+        name: str,
+        run: Pipeline,
         *,
         local: bool,
         cores: int,
-        target_s: float,
-        boundary: Boundary,
+        mean_s: float,
     ) -> "Part":
-        """A pipeline that starts with so many cores."""
+        """A pipeline that starts with so many cores; `mean_s` is its target, as a mean."""
+        part = Part(self, name, run, Claimant(name, mean_s), self._whole(cores))
         with self._lock:
-            part = Part(self, name, Claimant(name, target_s), boundary, self._whole(cores))
+            before = self._parts.get(name)
             self._parts[name] = part
-            if local:
-                return part
-            if self.executors is None:
-                self.executors = ExecutorNegotiator(
-                    session, self._per_executor, part.asked, boundary=self._boundary
-                )
-            else:
-                self.executors.ask(self._asked)
-            return part
+            try:
+                if not local:
+                    self._ask(session)
+            except BaseException:
+                del self._parts[name]
+                if before is not None:
+                    self._parts[name] = before
+                raise
+        return part
 
-    def leave(self, name: str) -> None:
+    def leave(self, part: "Part") -> None:
         """A pipeline that has ended; the executors that only it needed go at the next boundary."""
         with self._lock:
-            self._parts.pop(name, None)
+            if self._parts.get(part.name) is not part:
+                return  # it has left, or has been started anew since
+            del self._parts[part.name]
             if self._sharing is not None:
-                self._sharing.leave(name)
+                self._sharing.leave(part.name)
             if self.executors is not None and self._parts:
                 self.executors.ask(self._asked)
 
@@ -75,8 +94,11 @@ class Commons:
     def shared(self, part: "Part", measurement: Measurement) -> Measurement:
         """The measurement with the cores that the other pipelines leave to this one."""
         claim = part.claimant.observe(measurement)
+        for other in list(self._parts.values()):
+            if not other.run.isActive:
+                self.leave(other)
         with self._lock:
-            if self._sharing is None or part.name not in self._parts:
+            if self._sharing is None or self._parts.get(part.name) is not part:
                 return measurement
             self._sharing.tell(part.name, claim)
             allowed = self._sharing.allowed(part.name)
@@ -86,6 +108,8 @@ class Commons:
         """More or fewer cores for one pipeline; Spark is asked for the sum."""
         with self._lock:
             part.asked = self._whole(cores)
+            if self._parts.get(part.name) is not part:
+                return
             if self._sharing is not None:
                 self._sharing.ask(part.name, part.asked)
             if self.executors is not None:
@@ -118,6 +142,19 @@ class Commons:
         finally:
             self._letting_go.release()
 
+    def overdue(self) -> str | None:
+        """What was asked for and did not come in time, in words."""
+        with self._lock:
+            return None if self.executors is None else self.executors.overdue()
+
+    def _ask(self, session: SparkSession) -> None:
+        if self.executors is None:
+            self.executors = ExecutorNegotiator(
+                session, self._per_executor, self._asked, boundary=self._boundary
+            )
+        else:
+            self.executors.ask(self._asked)
+
     @property
     def _asked(self) -> int:
         return sum(part.asked for part in self._parts.values())
@@ -125,24 +162,20 @@ class Commons:
     def _whole(self, cores: int) -> int:
         return -(-cores // self._per_executor) * self._per_executor
 
-    @contextmanager
-    def _boundary(self) -> Iterator[bool]:
+    def _boundary(self) -> AbstractContextManager[bool]:
         """Between two micro-batches of every pipeline."""
-        with ExitStack() as stack:
-            reached = True
-            for part in list(self._parts.values()):
-                reached = reached and stack.enter_context(part.boundary())
-            yield reached
+        runs = [part.run for part in list(self._parts.values())]
+        return between_batches([one for run in runs for one in run.segments.values()])
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Part:
     """One pipeline's part of the cores: the negotiator of its loop."""
 
     commons: Commons
     name: str
+    run: Pipeline
     claimant: Claimant
-    boundary: Boundary
     asked: int
     held: int = 0
     """Cores that are up and its own."""
@@ -173,8 +206,7 @@ class Part:
 
     def overdue(self) -> str | None:
         """What was asked for and did not come in time, in words."""
-        executors = self.commons.executors
-        return None if executors is None else executors.overdue()
+        return self.commons.overdue()
 
     def shared(self, measurement: Measurement) -> Measurement:
         """The measurement with the cores that the other pipelines leave to this one."""
@@ -182,17 +214,29 @@ class Part:
 
     def leave(self) -> None:
         """The pipeline has ended."""
-        self.commons.leave(self.name)
         with _guard:
+            self.commons.leave(self)
             for application, commons in list(_of_application.items()):
                 if commons is self.commons and commons.empty:
                     del _of_application[application]
 
 
-def commons_of(session: SparkSession, cores_per_executor: int) -> Commons:
-    """The application's; made by the first pipeline that keeps a target."""
+def joined(
+    session: SparkSession,
+    name: str,
+    run: Pipeline,
+    *,
+    local: bool,
+    cores: int,
+    cores_per_executor: int,
+    mean_s: float,
+) -> Part:
+    """A pipeline's part of its application's cores; the first one that keeps a target founds it."""
     application = str(session.sparkContext.applicationId)
     with _guard:
-        if application not in _of_application:
-            _of_application[application] = Commons(cores_there(session), cores_per_executor)
-        return _of_application[application]
+        commons = _of_application.get(application)
+        if commons is None:
+            commons = Commons(cores_there(session), cores_per_executor)
+        part = commons.join(session, name, run, local=local, cores=cores, mean_s=mean_s)
+        _of_application[application] = commons
+        return part

@@ -98,7 +98,7 @@ def _word(stage: ShedStage, batch_id: int) -> str:
 
 def _keep(stage: ShedStage, keeps: tuple[float, ...]) -> str:
     """The keep fraction of a row's class; the last class is that of all other values."""
-    *named, other = keeps
+    *named, other = (float(keep) for keep in keeps)
     if not named:
         return f"{other!r}D"
     cases = " ".join(
@@ -126,8 +126,8 @@ def _quoted(name: str) -> str:
 
 
 def _literal(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+    """By its bytes, which no setting of Spark's parser escapes or substitutes."""
+    return f"cast(X'{text.encode().hex()}' as string)"
 
 
 __all__ = ["Draws", "draws", "hashable", "marked", "spark_draws"]

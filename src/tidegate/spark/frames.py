@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark import cloudpickle
@@ -239,19 +239,39 @@ class Compiler:
             return self._keyed(node, made[node.inputs[0]], entry, plan, versions, anchor)
         raise TidegateError(f"'{node.name}' cannot stand inside a segment")
 
+    @property
+    def unique(self) -> dict[str, tuple[str, ...]]:
+        """The columns that rows are drawn by, of sources that say so: for a new plan."""
+        return {name: stage.unique for name, stage in self.sheds.items() if stage.unique}
+
+    def counted_behind(self, plan: BatchPlan) -> list[str]:
+        """Maps behind whose shuffle the rows of a source that is shed are counted."""
+        if not sheds(plan, self.sheds):
+            return []
+        sources = (node for node in self._segment.reads if isinstance(node, Source))
+        found = (self._drawing(node, plan) for node in sources)
+        return [node.name for node in found if isinstance(node, Map)]
+
+    def _stage(self, source: str, plan: BatchPlan) -> ShedStage:
+        """How a source is shed in this micro-batch: drawn as the try that wrote the plan drew."""
+        stage = self.sheds[source]
+        unique = plan.unique.get(source, ())
+        return stage if stage.unique == unique else replace(stage, unique=unique)
+
     def _shed(self, node: Node, plan: BatchPlan) -> ShedTask | None:
         """What sheds a source in this micro-batch; None when all its rows are kept."""
         if not isinstance(node, Source) or not sheds(plan, self.sheds):
             return None
-        keeps = plan.keeps(self.sheds[node.name].classes)
-        return ShedTask(self._stages[node.name], plan.batch_id, keeps, self._accumulator)
+        stage = self._stage(node.name, plan)
+        content = self._stages[node.name] if stage is self.sheds[node.name] else packed(stage)
+        return ShedTask(content, plan.batch_id, plan.keeps(stage.classes), self._accumulator)
 
     def _source(self, node: Source, rows: DataFrame, plan: BatchPlan) -> DataFrame:
         """The rows of a source, with what is to be shed taken out, or about to be."""
-        task, stage = self._shed(node, plan), self.sheds[node.name]
+        task, stage = self._shed(node, plan), self._stage(node.name, plan)
         if task is None:
             return rows.selectExpr("*", f"double(1) as {WEIGHT}") if stage.weight else rows
-        if self._drawing(node) is not None:
+        if self._drawing(node, plan) is not None:
             return rows
         rows = marked(rows, stage, plan.batch_id)
         if self._fused(node.name) is not None:
@@ -269,9 +289,9 @@ class Compiler:
         taker = self._taker(source)
         return taker if isinstance(taker, Map) and taker.tasks is None else None
 
-    def _drawing(self, source: Source) -> Map | Keyed | None:
+    def _drawing(self, source: Source, plan: BatchPlan) -> Map | Keyed | None:
         """The operator in front of whose shuffle Spark itself draws, with no stage of ours."""
-        if not spark_draws(source, self.sheds[source.name]) or self._fused(source.name):
+        if not spark_draws(source, self._stage(source.name, plan)) or self._fused(source.name):
             return None
         return self._taker(source.name)
 
@@ -280,12 +300,12 @@ class Compiler:
         for source in self._segment.reads:
             if not isinstance(source, Source):
                 continue
-            task, drawing = self._shed(source, plan), self._drawing(source)
+            task, drawing = self._shed(source, plan), self._drawing(source, plan)
             if task is None or node not in (drawing, self._fused(source.name)):
                 continue
             if drawing is None:
                 return task, None
-            return task, draws(source, self.sheds[source.name], plan.batch_id, task.keeps)
+            return task, draws(source, self._stage(source.name, plan), plan.batch_id, task.keeps)
         return None, None
 
     def _map(self, node: Map, rows: DataFrame, plan: BatchPlan) -> DataFrame:
@@ -301,7 +321,8 @@ class Compiler:
                 .repartitionById(entry.tasks, F.expr(f"cast(pmod({ORDER}, {entry.tasks}) as int)"))
                 .sortWithinPartitions(ORDER)
             )
-        task = MapTask(self._stages[node.name], plan.batch_id, self._accumulator, shed)
+        tasks = None if entry is None else entry.tasks
+        task = MapTask(self._stages[node.name], plan.batch_id, self._accumulator, shed, tasks)
         return rows.mapInArrow(lambda blocks: task(blocks), struct_of(node.schema))
 
     def _keyed(

@@ -12,7 +12,7 @@ from tidegate.control.decision import Decision
 from tidegate.control.measurement import Measurement
 from tidegate.control.policies.catalogue import PIPELINE_POLICIES, pipeline_policy
 from tidegate.control.policies.cycle import Bounds
-from tidegate.control.policies.latency import LatencyOptions
+from tidegate.control.policies.latency import STEADY_RATIO, LatencyOptions
 from tidegate.control.policies.shedding import shedding
 from tidegate.control.policies.whole_executors import WholeExecutors
 from tidegate.control.policies.within_share import WithinShare
@@ -20,7 +20,7 @@ from tidegate.control.shed_catalogue import DEFAULT_SHEDDER, SHEDDERS
 from tidegate.errors import AskedWrongly, nearest
 from tidegate.pipelines.shedding import ShedClass
 from tidegate.recording import RecordWriter
-from tidegate.spark.commons import commons_of
+from tidegate.spark.commons import joined
 from tidegate.spark.master import parse_master
 from tidegate.spark.negotiate import (
     cores_per_executor,
@@ -142,13 +142,14 @@ class ControlLoop(Ticker):
         self, run: Run, session: SparkSession, options: ControlOptions, checkpoint: str
     ) -> None:
         place = Durable(checkpoint)
-        self._part = commons_of(session, options.cores_per_executor).join(
-            checkpoint,
+        self._part = joined(
             session,
+            checkpoint,
+            run,
             local=options.local,
             cores=options.bounds.least,
-            target_s=options.target_s,
-            boundary=run.boundary,
+            cores_per_executor=options.cores_per_executor,
+            mean_s=options.target_s / STEADY_RATIO[options.latency.percentile],
         )
         super().__init__(
             new_controller(options),
@@ -158,7 +159,7 @@ class ControlLoop(Ticker):
         )
         self._run = run
         self.options = options
-        self.meter = PipelineMeter(run, self.negotiator)
+        self.meter = PipelineMeter(run, self.negotiator, tick_s=options.tick_s)
         for part in run.segments.values():
             part.before = partial(self._before_batch, part)
 
@@ -167,10 +168,20 @@ class ControlLoop(Ticker):
         """Whether the run is active."""
         return self._run.isActive
 
+    @property
+    def over(self) -> bool:
+        """Whether the run has ended, be it by a failure that nobody has looked at yet."""
+        if self.alive:
+            return False
+        self.leave()
+        return True
+
+    def leave(self) -> None:
+        """The cores are the other pipelines'."""
+        self._part.leave()
+
     def measure(self, now_s: float) -> Measurement:
         """By the pipeline's meter, with what the application's other pipelines leave to it."""
-        if not self.alive:
-            self._part.leave()  # nobody stopped it, but it has failed
         return self._part.shared(self.meter.measure(now_s))
 
     def _before_batch(self, part: SegmentRun) -> None:
@@ -184,11 +195,6 @@ class ControlLoop(Ticker):
         first = 1 <= len(done) <= _FIRST_BATCHES
         if first or (done and done[-1].duration_s > self.options.target_s):
             self.hurry(_PATIENCE_S)
-
-    def stop(self) -> None:
-        """Tick no more; the cores are the other pipelines'."""
-        super().stop()
-        self._part.leave()
 
     def act(self, decision: Decision) -> None:
         """Do what was decided: cores, tasks, routes, shedding; all hold from the next batch on."""

@@ -83,8 +83,16 @@ class _Finished:
 class PipelineMeter:
     """Looks at a run once a tick."""
 
-    def __init__(self, run: Run, negotiator: Negotiator, *, window_s: float = 3.0) -> None:
+    def __init__(
+        self,
+        run: Run,
+        negotiator: Negotiator,
+        *,
+        window_s: float = 3.0,
+        tick_s: float | None = None,
+    ) -> None:
         self._run = run
+        self._tick_s = tick_s
         self._negotiator = negotiator
         self._window = SojournWindow(window_s)
         self._views = {
@@ -142,6 +150,7 @@ class PipelineMeter:
         measurement = Measurement(
             at_s=now_s,
             interval_s=interval_s,
+            tick_s=self._tick_s,
             arrival_rate=arrival_rate,
             processed_rate=rows / main_s if main_s > 0.0 else 0.0,
             backlog_rows=backlog,
@@ -281,6 +290,7 @@ class PipelineMeter:
             ),
             batches=tuple(batches),
             trigger_s=view.trigger_s,
+            between=self._run.segments[view.segment.name].waits,
         )
 
     def _decayed(self, rate: float, silent_s: float) -> float:
@@ -343,7 +353,7 @@ class PipelineMeter:
                 OperatorMeasurement(
                     name=node.name,
                     segment=view.segment.name,
-                    arrival_rate=rows / interval_s,
+                    arrival_rate=rows / max(interval_s, self._tick_s or 0.0),
                     service_rate=rows / busy_s if busy_s > 0 else 0.0,
                     service_scv=_scv(per_row),
                     tasks=tasks,

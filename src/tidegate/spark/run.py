@@ -2,8 +2,8 @@
 
 import shutil
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Protocol
 
 from pyspark.errors import StreamingQueryException
@@ -28,6 +28,10 @@ class Loop(Protocol):
 
     def stop(self) -> None:
         """Look no longer."""
+        ...
+
+    def leave(self) -> None:
+        """The run has ended: what it held is free."""
         ...
 
 
@@ -57,21 +61,9 @@ class Run:
         """What runs the micro-batches of each segment."""
         return dict(self._segments)
 
-    @contextmanager
-    def boundary(self, patience_s: float = PATIENCE_S) -> Iterator[bool]:
-        """Between two micro-batches: while it is held, no batch of any segment runs.
-
-        False when a batch did not end in time. The segment with the longest batches is waited for
-        first, so that it holds up no other.
-        """
-        until_s = time.monotonic() + patience_s
-        with ExitStack() as held:
-            for segment in sorted(self._segments.values(), key=_batch_s, reverse=True):
-                if not segment.busy.acquire(timeout=max(0.0, until_s - time.monotonic())):
-                    yield False
-                    return
-                held.callback(segment.busy.release)
-            yield True
+    def boundary(self, patience_s: float = PATIENCE_S) -> AbstractContextManager[bool]:
+        """Between two micro-batches: while it is held, no batch of any segment runs."""
+        return between_batches(self._segments.values(), patience_s)
 
     @property
     def isActive(self) -> bool:  # noqa: N802 (as Spark's queries spell it)
@@ -203,6 +195,8 @@ class Run:
             self._await_commit(name, query)
             query.stop()
             self._segments[name].anchors.release()
+        if self.loop is not None:
+            self.loop.leave()
         if self._local_cache is not None:
             shutil.rmtree(self._local_cache, ignore_errors=True)
 
@@ -241,6 +235,24 @@ class Run:
         raise AskedWrongly(
             f"there is no operator '{operator}' with tasks of its own{nearest(operator, known)}"
         )
+
+
+@contextmanager
+def between_batches(
+    segments: Iterable[SegmentRun], patience_s: float = PATIENCE_S
+) -> Iterator[bool]:
+    """Between two micro-batches of all of them; False when a batch did not end in time.
+
+    The segment with the longest batches is waited for first, so that it holds up no other.
+    """
+    until_s = time.monotonic() + patience_s
+    with ExitStack() as held:
+        for segment in sorted(segments, key=_batch_s, reverse=True):
+            if not segment.busy.acquire(timeout=max(0.0, until_s - time.monotonic())):
+                yield False
+                return
+            held.callback(segment.busy.release)
+        yield True
 
 
 def _batch_s(segment: SegmentRun) -> float:

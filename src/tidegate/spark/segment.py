@@ -86,6 +86,8 @@ class SegmentRun:
     failure: BaseException | None = None
     before: Callable[[], None] | None = None
     """Called before each micro-batch is planned: the control loop's last word."""
+    waits: bool = False
+    """A micro-batch is about to be planned and waits for that word."""
     running: BatchPlan | None = None
     """Of the micro-batch whose stages run now."""
     _begun_us: int | None = None
@@ -140,7 +142,9 @@ class SegmentRun:
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         """Run one micro-batch."""
         if self.before is not None:
+            self.waits = True
             self.before()
+            self.waits = False
         with self.busy:
             if self.stopping:
                 raise Stopping(f"segment '{self.segment.name}' stops before batch {batch_id}")
@@ -175,7 +179,7 @@ class SegmentRun:
             keep, by_class = self.allocation.keep_of(
                 self._gathered_s(now_us / 1e6), self._offered()
             )
-            plan = BatchPlan(batch_id, now_us, operators, keep, by_class)
+            plan = BatchPlan(batch_id, now_us, operators, keep, by_class, self.compiler.unique)
             self.plans.write(plan)
         self._begun_us = plan.at_us
         before = self._versions(batch_id - 1)
@@ -284,6 +288,11 @@ class SegmentRun:
             if len(_tasks(reports, operator.name)) < plan.operators[operator.name].tasks:
                 run(frames.of[operator.name])
         reports = _once_more(reports, self.reports.drain(plan.batch_id))
+        for name in self.compiler.counted_behind(plan):
+            # A sink that took only some rows leaves tasks that have not counted theirs.
+            if len(_tasks(reports, name)) < plan.operators[name].tasks:
+                run(frames.of[name])
+                reports = _once_more(reports, self.reports.drain(plan.batch_id))
         for operator in self.segment.keyed:
             told = _tasks(reports, operator.name)
             missing = set(range(plan.operators[operator.name].tasks)) - told

@@ -104,12 +104,10 @@ class Ticker(ABC):
                     return
                 self.failure = error
                 raise
-            with self._done:
-                self._looked_s = begun_s
-                self._done.notify_all()
 
     def tick(self, now_s: float) -> Record:
         """One tick: measure, decide, act, record."""
+        begun_s = time.monotonic()
         record = self.controller.tick(self.measure(now_s))
         notes = self.notes()
         if notes:
@@ -117,6 +115,9 @@ class Ticker(ABC):
             record = replace(record, decision=replace(record.decision, notes=notes))
         if record.acted:
             self.act(record.decision)
+        with self._done:
+            self._looked_s = begun_s
+            self._done.notify_all()
         self.negotiator.let_go()
         self.records.append(record)
         if self._writer is not None:

@@ -96,12 +96,13 @@ class KeyedTask:
 
     def _run(self, task: int, rows: pa.Table | None) -> pa.Table:
         stage: KeyedStage = unpacked(self.stage)
-        started_s, clock = time.time(), time.perf_counter()
+        started_s = time.time()
         keeper = stage.keeper
         if self.shed is not None and rows is not None:
             shedder = self.shed.shedder()
             rows = shedder.kept(rows)
             self.shed.tell(shedder, started_s, task)
+        clock = time.perf_counter()
         if rows is None:
             rows, hashes = stage.rows.empty_table(), np.empty(0, dtype=np.int64)
         else:
@@ -260,6 +261,8 @@ class MapTask:
     accumulator: Any
     shed: ShedTask | None = None
     """The source that it reads is shed here, before the function: no stage of its own."""
+    tasks: int | None = None
+    """Rows were dealt to so many tasks by their order."""
 
     def __call__(self, blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the user's function on every block of rows."""
@@ -270,9 +273,12 @@ class MapTask:
         seen: list[Stamps] = []
         by_class: list[tuple[int, ...]] = []
         shedder = None if self.shed is None else self.shed.shedder()
+        own: int | None = None
         for block in blocks:
             if not block.num_rows:
                 continue
+            if self.tasks is not None and own is None:
+                own = block.column(ORDER)[0].as_py() % self.tasks
             table = pa.Table.from_batches([block]) if shedder is None else shedder.kept(block)
             if not table.num_rows:
                 continue
@@ -293,6 +299,8 @@ class MapTask:
             rows_out += result.num_rows
             yield from result.to_batches()
         part = part_report(self.batch_id, stage.operator, rows_in, rows_out, busy_s, started_s)
+        if own is not None:
+            part = replace(part, task=own, part=0)  # the rows' own, whoever computes it
         if self.shed is not None and shedder is not None:
             self.shed.tell(shedder, started_s, part.task, part.part)
         told = replace(

@@ -180,7 +180,7 @@ class FlowPolicy:
     def _let_go(self, flow: StageFlow, measurement: Measurement, most: float) -> Decision:
         room = f"there is room for {max(most - measurement.arrival_rate, 0.0):,.0f} rows/s more"
         watched_s = measurement.at_s - self._wishes[0][0]
-        if watched_s < self._scale_in_after_s - measurement.interval_s - 1e-6:
+        if watched_s < self._scale_in_after_s - measurement.step_s - 1e-6:
             return hold(room)
         enough = np.max([wish for _, wish in self._wishes], axis=0)
         tasks = np.minimum(flow.tasks, enough)
@@ -198,7 +198,7 @@ class FlowPolicy:
         """Stages take turns, so a segment needs the cores of its widest one."""
         cores = self._bounds.clamp(int(_widths(flow, tasks).sum()))
         there = min(cores, measurement.cores_granted)
-        if (measurement.grant_s or 0.0) <= 2.0 * measurement.interval_s:
+        if (measurement.grant_s or 0.0) <= 2.0 * measurement.step_s:
             there = cores  # they come with the next batch
         widths = _widths(flow, tasks)
         shares = np.maximum(np.floor(widths * min(there / widths.sum(), 1.0)), 1.0)

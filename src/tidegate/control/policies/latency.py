@@ -10,7 +10,6 @@ long.
 
 import dataclasses
 import math
-from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +21,7 @@ from tidegate.control.decision import Decision, hold
 from tidegate.control.leaps import leap_latency_s, ready_for
 from tidegate.control.measurement import Latency, Measurement, SegmentMeasurement
 from tidegate.control.policies.cycle import Bounds
+from tidegate.control.scale_in import ScaleIn
 from tidegate.control.segment_model import SegmentModel
 from tidegate.control.spread import most_of, tasks_on
 from tidegate.errors import AskedWrongly
@@ -37,15 +37,6 @@ _ANY = 1 << 20
 """More cores than there are: to find out what the target needs, and the pipeline's floor."""
 _NEAR_FLOOR = 1.05
 """Where the target is out of reach: the fewest cores this close to the lowest latency."""
-_LONGEST_PATIENCE = 8.0
-_SAME_LOAD = 1.15
-"""More cores for more than so many times the load are no fault of the scale-in before."""
-_SETTLE_S = 60.0
-"""After cores were asked for, none are let go for so long unless the load falls: a machine's mood
-is not chased to and fro. In a run's first minute it is: first guesses are to be mended soon."""
-_RISING = 1.08
-"""A load this much higher than when the wait began is on its way up: what is let go now would soon
-be asked for again."""
 _QUIET_S = 6.0
 """How long nothing must have happened until the measured latency, which is of the last seconds, is
 that of the present tasks and load."""
@@ -129,19 +120,8 @@ class LatencyPolicy:
         self._models: dict[str, SegmentModel] = {}
         self._bias = 1.0
         self._ratio = STEADY_RATIO[self._options.percentile]
-        self._wishes: deque[tuple[float, int]] = deque()
-        self._rates: deque[float] = deque()
-        """The rates of the same ticks."""
+        self._patience = ScaleIn(self._options.scale_in_after_s, self._options.least_saving)
         self._floor_s = 0.0
-        self._changed_s = -math.inf
-        self._scaled_in_s = -math.inf
-        self._scaled_in_rate = 0.0
-        self._patience = 1.0
-        self._first_s = math.inf
-        self._grown_s = -math.inf
-        self._grown_rate = 0.0
-        """When cores were last asked for, a first minute of guesses left out, and the load then."""
-        self._cores_before: int | None = None
         self._restless_s = -math.inf
         self._quiet_rate = 0.0
         self._beliefs: dict[str, float] = {}
@@ -155,16 +135,13 @@ class LatencyPolicy:
         """Learn, look ahead, compare what is there with what is needed."""
         self._bounds = self._given.within(measurement.cores_allowed)
         if self._coming is None:
-            self._coming = ComingLoad(
-                coverage=self._options.coverage, tick_s=measurement.interval_s
-            )
+            self._coming = ComingLoad(coverage=self._options.coverage, tick_s=measurement.step_s)
         self._coming.observe(measurement.arrival_rate, measurement.at_s)
-        self._first_s = min(self._first_s, measurement.at_s)
         for segment in measurement.segments:
             self._models.setdefault(segment.name, SegmentModel()).learn(measurement, segment)
-        self._notice_change(measurement)
+        self._patience.notice(measurement)
         horizon_s = self._horizon_s(measurement)
-        coming = self._coming.within(math.ceil(horizon_s / max(measurement.interval_s, 1e-3)))
+        coming = self._coming.within(math.ceil(horizon_s / max(measurement.step_s, 1e-3)))
         self._beliefs = {
             "forecast_rate": coming.rate,
             "margin": coming.margin,
@@ -186,7 +163,7 @@ class LatencyPolicy:
         if grant_s is None:
             grant_s = self._options.assumed_grant_s
         batches = [batch for segment in measurement.segments for batch in segment.batches]
-        batch_s = max((batch.duration_s for batch in batches), default=measurement.interval_s)
+        batch_s = max((batch.duration_s for batch in batches), default=measurement.step_s)
         return grant_s + batch_s
 
     def _stations(
@@ -435,7 +412,7 @@ class LatencyPolicy:
         if math.isfinite(expected_s):
             self._beliefs["expected_s"] = expected_s * self._ratio
         self._beliefs["needed_cores"] = float(plan.total)
-        self._remember(measurement, plan.total)
+        self._patience.remember(measurement, plan.total)
         asked = measurement.cores_asked
         waiting = measurement.cores_granted < asked
         if waiting and plan.total <= asked:
@@ -468,37 +445,17 @@ class LatencyPolicy:
 
     def _scale_in(self, measurement: Measurement, plan: _Plan, expected_s: float) -> Decision:
         """Fewer cores, when no tick of the waiting time needed more."""
-        asked = measurement.cores_asked
-        wait_s = self._wait_s(measurement)
-        needed = max(wish for _, wish in self._wishes)
-        saving = asked - max(needed, self._bounds.least)
-        # One scale-in right behind another is worth it only when it saves twice as much.
-        again = measurement.at_s - self._scaled_in_s < wait_s
-        share = self._options.least_saving * (2.0 if again else 1.0)
-        enough = max(1, math.ceil(share * asked))
         fits = f"{self._shown(expected_s)} expected, target {self._target()}"
-        if saving < enough:
-            return self._said(hold(f"{asked} cores are right: {fits}"), plan)
-        # A scale-in that follows another needs no new wait: its waiting time has been all along.
-        grown_s = self._changed_s if self._changed_s > self._scaled_in_s else -math.inf
-        since_s = measurement.at_s - max(grown_s, self._wishes[0][0])
-        if since_s < wait_s:
-            return self._said(
-                hold(f"{needed} cores would do, for {since_s:.0f} s of {wait_s:.0f} s: {fits}"),
-                plan,
-            )
-        if measurement.arrival_rate > _RISING * self._rates[0]:
-            return self._said(hold(f"the load is rising: {needed} cores would do now"), plan)
-        since_s = measurement.at_s - self._grown_s
-        if since_s < _SETTLE_S and measurement.arrival_rate * _SAME_LOAD > self._grown_rate:
-            return self._said(
-                hold(f"{needed} cores would do, but more were asked for {since_s:.0f} s ago"), plan
-            )
+        objection = self._patience.objection(measurement, self._bounds.least, fits)
+        if objection is not None:
+            return self._said(hold(objection), plan)
         latency = measurement.latency
         if latency is not None and self._measured_s(latency) > self._goal_s:
             return self._said(hold("above the target: no core is let go"), plan)
+        needed = self._patience.needed
         if plan.total < needed:
             plan = self._enlarged(measurement, plan, needed)
+        wait_s = self._patience.wait_s(measurement)
         return self._change(
             measurement, plan, f"{plan.total} cores have been enough for {wait_s:.0f} s"
         )
@@ -541,7 +498,7 @@ class LatencyPolicy:
         """Ask for the plan's cores; tasks follow at once where cores come within a tick."""
         cores = plan.total
         grows = cores > measurement.cores_granted
-        slow = measurement.grant_s is not None and measurement.grant_s > 2 * measurement.interval_s
+        slow = measurement.grant_s is not None and measurement.grant_s > 2 * measurement.step_s
         tasks = {} if grows and slow else tasks_on(measurement, plan.cores)
         wanted = None if cores == measurement.cores_asked else cores
         if wanted is None and not tasks:
@@ -594,7 +551,7 @@ class LatencyPolicy:
         each = max(cores // max(len(measurement.segments), 1), 1)
         return tasks_on(measurement, {one.name: each for one in measurement.segments})
 
-    # ------------------------------------------------------------------ memory and words
+    # ------------------------------------------------------------------ what is expected, and words
 
     def _expected_s(self, measurement: Measurement, coming: Coming, cores: dict[str, int]) -> float:
         """The mean latency expected of the present tasks at the planned rate."""
@@ -605,40 +562,6 @@ class LatencyPolicy:
             for station, k in zip(stations, cores.values(), strict=True)
         ]
         return sum(parts) * self._bias
-
-    def _notice_change(self, measurement: Measurement) -> None:
-        """The cores asked for changed: by us if acted on. A quick reversal doubles the patience."""
-        before, now = self._cores_before, measurement.cores_asked
-        self._cores_before = now
-        if before is None or before == now:
-            return
-        self._changed_s = measurement.at_s
-        if now < before:
-            self._scaled_in_s = measurement.at_s
-            self._scaled_in_rate = measurement.arrival_rate
-            return
-        since_s = measurement.at_s - self._scaled_in_s
-        same_load = measurement.arrival_rate <= _SAME_LOAD * self._scaled_in_rate
-        self._grown_rate = measurement.arrival_rate
-        if measurement.at_s - self._first_s > _SETTLE_S:
-            self._grown_s = measurement.at_s
-        if since_s < 4.0 * self._options.scale_in_after_s and same_load:
-            self._patience = min(2.0 * self._patience, _LONGEST_PATIENCE)
-        else:
-            self._patience = max(self._patience / 2.0, 1.0)
-
-    def _wait_s(self, measurement: Measurement) -> float:
-        """How long fewer cores must have been enough: what is let go takes time to come back."""
-        least_s = max(self._options.scale_in_after_s, 3.0 * (measurement.grant_s or 0.0))
-        return least_s * self._patience
-
-    def _remember(self, measurement: Measurement, wish: int) -> None:
-        self._wishes.append((measurement.at_s, wish))
-        self._rates.append(measurement.arrival_rate)
-        window_s = self._wait_s(measurement)
-        while len(self._wishes) > 1 and self._wishes[1][0] <= measurement.at_s - window_s:
-            self._wishes.popleft()
-            self._rates.popleft()
 
     def _shown(self, mean_s: float) -> str:
         """The expected latency, of the kind the target is for."""

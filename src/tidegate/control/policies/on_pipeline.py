@@ -31,7 +31,7 @@ class OnPipeline:
             decision = self._inner.decide(measurement)
         asked = measurement.cores_asked if decision.cores is None else decision.cores
         usable = min(asked, measurement.cores_granted)
-        if asked > usable and (measurement.grant_s or 0.0) <= 2.0 * measurement.interval_s:
+        if asked > usable and (measurement.grant_s or 0.0) <= 2.0 * measurement.step_s:
             usable = asked  # they come with the next batch
         tasks = tasks_on(measurement, shared(measurement, usable))
         return dataclasses.replace(decision, tasks=tasks)

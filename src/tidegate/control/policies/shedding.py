@@ -237,7 +237,7 @@ class SheddingPolicy:
         cores = self._cores_by(measurement, decision, coming.begins_s)
         waves = max(sum(tasks.values()) / cores, 1.0)
         wide = tasks[segment.name]
-        horizon_s = measurement.at_s + measurement.interval_s - coming.begins_s
+        horizon_s = measurement.at_s + measurement.step_s - coming.begins_s
         first = RoundOutlook(
             offered_rows=coming.offered_rows,
             arrival_rate=measurement.arrival_rate,

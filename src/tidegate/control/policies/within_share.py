@@ -35,13 +35,11 @@ class WithinShare:
         asked = measurement.cores_asked if decision.cores is None else decision.cores
         if allowed is None or asked <= allowed:
             return decision
-        told = f"{decision.reason}; {allowed} cores are its share of the application's"
-        if allowed == measurement.cores_asked and not decision.tasks:
-            return dataclasses.replace(decision, reason=told, cores=None, expected_latency_s=None)
+        has = allowed == measurement.cores_asked
         return dataclasses.replace(
             decision,
-            reason=told,
-            cores=allowed,
-            tasks=tasks_on(measurement, shared(measurement, allowed)),
+            reason=f"{decision.reason}; {allowed} cores are its share of the application's",
+            cores=None if has else allowed,
+            tasks={} if has else tasks_on(measurement, shared(measurement, allowed)),
             expected_latency_s=None,
         )

@@ -1,0 +1,101 @@
+"""When cores may go: patience, so that what is let go now is not asked for again soon.
+
+Fewer cores must have been enough for a while, save enough to be worth a change, and not be about
+to be needed: while the load rises, and for a minute after more were asked for, none go. A scale-in
+that had to be taken back at the same load makes the next one wait twice as long.
+"""
+
+import math
+from collections import deque
+
+from tidegate.control.measurement import Measurement
+
+_LONGEST_PATIENCE = 8.0
+_SAME_LOAD = 1.15
+"""More cores for more than so many times the load are no fault of the scale-in before."""
+_SETTLE_S = 60.0
+"""After cores were asked for, none are let go for so long unless the load falls: a machine's mood
+is not chased to and fro. In a run's first minute it is: first guesses are to be mended soon."""
+_RISING = 1.08
+"""A load this much higher than when the wait began is on its way up: what is let go now would soon
+be asked for again."""
+
+
+class ScaleIn:
+    """Remembers what the last ticks needed, and says why no core may go now."""
+
+    def __init__(self, after_s: float, least_saving: float) -> None:
+        self._after_s = after_s
+        self._least_saving = least_saving
+        self._wishes: deque[tuple[float, int]] = deque()
+        self._rates: deque[float] = deque()
+        """The rates of the same ticks."""
+        self._cores_before: int | None = None
+        self._changed_s = -math.inf
+        self._scaled_in_s = -math.inf
+        self._scaled_in_rate = 0.0
+        self._patience = 1.0
+        self._first_s = math.inf
+        self._grown_s = -math.inf
+        self._grown_rate = 0.0
+        """When cores were last asked for, a first minute of guesses left out, and the load then."""
+
+    def notice(self, measurement: Measurement) -> None:
+        """The cores asked for changed: by us if acted on. A quick reversal doubles the patience."""
+        self._first_s = min(self._first_s, measurement.at_s)
+        before, now = self._cores_before, measurement.cores_asked
+        self._cores_before = now
+        if before is None or before == now:
+            return
+        self._changed_s = measurement.at_s
+        if now < before:
+            self._scaled_in_s = measurement.at_s
+            self._scaled_in_rate = measurement.arrival_rate
+            return
+        since_s = measurement.at_s - self._scaled_in_s
+        same_load = measurement.arrival_rate <= _SAME_LOAD * self._scaled_in_rate
+        self._grown_rate = measurement.arrival_rate
+        if measurement.at_s - self._first_s > _SETTLE_S:
+            self._grown_s = measurement.at_s
+        if since_s < 4.0 * self._after_s and same_load:
+            self._patience = min(2.0 * self._patience, _LONGEST_PATIENCE)
+        else:
+            self._patience = max(self._patience / 2.0, 1.0)
+
+    def remember(self, measurement: Measurement, wish: int) -> None:
+        """The cores that this tick needs."""
+        self._wishes.append((measurement.at_s, wish))
+        self._rates.append(measurement.arrival_rate)
+        window_s = self.wait_s(measurement)
+        while len(self._wishes) > 1 and self._wishes[1][0] <= measurement.at_s - window_s:
+            self._wishes.popleft()
+            self._rates.popleft()
+
+    @property
+    def needed(self) -> int:
+        """The most that a tick of the waiting time needed."""
+        return max(wish for _, wish in self._wishes)
+
+    def wait_s(self, measurement: Measurement) -> float:
+        """How long fewer cores must have been enough: what is let go takes time to come back."""
+        return max(self._after_s, 3.0 * (measurement.grant_s or 0.0)) * self._patience
+
+    def objection(self, measurement: Measurement, least: int, fits: str) -> str | None:
+        """Why no core goes now; None: they may. `fits` says how the present ones do."""
+        asked, needed, wait_s = measurement.cores_asked, self.needed, self.wait_s(measurement)
+        # One scale-in right behind another is worth it only when it saves twice as much.
+        again = measurement.at_s - self._scaled_in_s < wait_s
+        share = self._least_saving * (2.0 if again else 1.0)
+        if asked - max(needed, least) < max(1, math.ceil(share * asked)):
+            return f"{asked} cores are right: {fits}"
+        # A scale-in that follows another needs no new wait: its waiting time has been all along.
+        grown_s = self._changed_s if self._changed_s > self._scaled_in_s else -math.inf
+        since_s = measurement.at_s - max(grown_s, self._wishes[0][0])
+        if since_s < wait_s:
+            return f"{needed} cores would do, for {since_s:.0f} s of {wait_s:.0f} s: {fits}"
+        if measurement.arrival_rate > _RISING * self._rates[0]:
+            return f"the load is rising: {needed} cores would do now"
+        since_s = measurement.at_s - self._grown_s
+        if since_s < _SETTLE_S and measurement.arrival_rate * _SAME_LOAD > self._grown_rate:
+            return f"{needed} cores would do, but more were asked for {since_s:.0f} s ago"
+        return None

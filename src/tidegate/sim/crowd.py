@@ -1,0 +1,92 @@
+"""Many pipelines in one application, far too few cores: the overload paper's 20 to 200 queries."""
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+
+from tidegate.control.policies.cycle import Bounds
+from tidegate.sim.pipeline import Outcome, Segment, Stage, World
+from tidegate.sim.together import Member, simulate_together
+from tidegate.workload.profile import steps
+
+TARGETS_S = (1.0, 2.0, 4.0)
+CORES_EACH = 3
+"""Cores for each pipeline on average; keeping all rows would take three times as many."""
+CALM, BUSY = 800.0, 4500.0
+SECONDS, BUSY_S, JUDGED_S = 50.0, 15.0, 30.0
+_WORK_S = 2e-3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crowd:
+    """What happened, once all had settled."""
+
+    cores: int
+    latency_over_target: float
+    """Mean over the pipelines, each by its own target."""
+    off: float
+    """How far they are from their targets, as a share of them: mean of the absolute differences."""
+    kept: float
+    """Share of all rows that was kept."""
+    least_kept: float
+    """The worst-off pipeline's share, over the mean of all."""
+
+
+def crowd(count: int) -> Crowd:
+    """So many pipelines; the load leaps to about three times what the cores carry."""
+    world = World(
+        segments=(
+            Segment(fixed_s=0.2, per_task_s=0.002, stages=(Stage(name="work", work_s=_WORK_S),)),
+        ),
+        profile=steps([(0.0, CALM), (BUSY_S, BUSY)]),
+        seconds=SECONDS,
+        cores=2,
+        poisson=True,
+    )
+    cores = CORES_EACH * count
+    members = {
+        f"{number}": Member(
+            world=dataclasses.replace(world, seed=number + 1),
+            target_s=TARGETS_S[number % len(TARGETS_S)],
+            bounds=Bounds(1, cores),
+        )
+        for number in range(count)
+    }
+    outcomes = simulate_together(members, cores)
+    latency = np.array(
+        [_latency_s(outcomes[name]) / member.target_s for name, member in members.items()]
+    )
+    kept = np.array([_kept(outcome) for outcome in outcomes.values()])
+    return Crowd(
+        cores=cores,
+        latency_over_target=float(latency.mean()),
+        off=float(np.abs(latency - 1.0).mean()),
+        kept=float(kept.mean()),
+        least_kept=float(kept.min() / kept.mean()),
+    )
+
+
+def _latency_s(outcome: Outcome) -> float:
+    """Mean of the rows completed in the judged time."""
+    done = [
+        (tick.latency.mean_s, sum(batch.rows for batch in tick.segments[0].batches))
+        for record in outcome.records
+        if (tick := record.measurement).latency is not None and _judged(outcome, tick.at_s)
+    ]
+    return sum(mean_s * rows for mean_s, rows in done) / max(sum(rows for _, rows in done), 1)
+
+
+def _kept(outcome: Outcome) -> float:
+    sources = [
+        source
+        for record in outcome.records
+        if _judged(outcome, record.measurement.at_s)
+        for source in record.measurement.sources
+    ]
+    offered = sum(source.offered for source in sources)
+    return sum(source.kept for source in sources) / offered if offered else 1.0
+
+
+def _judged(outcome: Outcome, at_s: float) -> bool:
+    return at_s - outcome.records[0].measurement.at_s >= JUDGED_S
