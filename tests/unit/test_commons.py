@@ -30,7 +30,7 @@ class Busy:
 def running(cluster: FakeCluster | None = None) -> SimpleNamespace:
     """A run with one segment."""
     segment = SimpleNamespace(busy=Busy(cluster), results=[])
-    return SimpleNamespace(isActive=True, segments={"main": segment})
+    return SimpleNamespace(ended=False, segments={"main": segment})
 
 
 def joined(commons: Commons, cluster: FakeCluster, name: str, cores: int, run=None) -> Part:
@@ -118,7 +118,7 @@ def test_a_pipeline_that_was_started_anew_is_not_taken_out_by_the_old_one() -> N
     cluster = FakeCluster(executors=3)
     commons = Commons(8, 1)
     old = joined(commons, cluster, "same", 2)
-    old.run.isActive = False
+    old.run.ended = True
     new = joined(commons, cluster, "same", 3)
     old.leave()
     assert not commons.empty
@@ -136,7 +136,7 @@ def test_one_that_has_failed_unseen_holds_nothing() -> None:
     for part in parts:
         part.shared(tick(4, None))
     assert parts[0].shared(tick(4, None)).cores_allowed == 4
-    parts[1].run.isActive = False
+    parts[1].run.ended = True
     assert parts[0].shared(tick(4, None)).cores_allowed is None
 
 

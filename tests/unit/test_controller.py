@@ -98,6 +98,9 @@ def test_a_silent_pipeline_does_not_hold_what_others_need() -> None:
     assert policy.calls == 0
     assert record.acted
     assert record.decision.cores == 2
+    slow = Controller(Wishes([9]), bounds=BOUNDS, limits=Limits(t_ra_s=60.0))
+    assert slow.tick(stale).acted
+    assert not slow.tick(measured(2, cores=2)).acted  # T_ra counts from there
     dry = Controller(policy, bounds=BOUNDS, limits=Limits(dry_run=True)).tick(stale)
     assert (dry.acted, dry.held_back) == (False, "dry run")
 

@@ -101,15 +101,21 @@ class Controller:
         held_back = None if decision.holds else self._held_back(decision, measurement)
         if held_back is not None and decision.keep is not None:
             decision, held_back = _only_keep(decision, held_back), None
-        acts = not decision.holds and held_back is None
-        if acts and (decision.cores is not None or decision.tasks):
+        held_back = self._noted(decision, held_back, measurement)
+        return self._record(measurement, decision, held_back, predicted_s, bottleneck)
+
+    def _noted(
+        self, decision: Decision, held_back: str | None, measurement: Measurement
+    ) -> str | None:
+        """Remembers a change that is made; what holds it back, a dry run included."""
+        if decision.holds or held_back is not None:
+            return held_back
+        if decision.cores is not None or decision.tasks:
             self._changed_s = measurement.at_s
             self._granted_at_change = measurement.cores_granted
             if not self._limits.dry_run:
                 self._predicted_s = decision.expected_latency_s
-        if acts and self._limits.dry_run:
-            held_back = "dry run"
-        return self._record(measurement, decision, held_back, predicted_s, bottleneck)
+        return "dry run" if self._limits.dry_run else None
 
     def _on_old_numbers(self, measurement: Measurement, predicted_s: float | None) -> Record:
         """Nothing is scaled, but what other pipelines need is not held by one that is silent."""
@@ -118,9 +124,7 @@ class Controller:
             decision = hold(f"{measurement.stale}: holding, nothing is scaled on old numbers")
             return self._record(measurement, decision, None, predicted_s, None)
         decision = dataclasses.replace(way, reason=f"{measurement.stale}: {way.reason}")
-        held_back = self._held_back(decision, measurement)
-        if held_back is None and self._limits.dry_run:
-            held_back = "dry run"
+        held_back = self._noted(decision, self._held_back(decision, measurement), measurement)
         return self._record(measurement, decision, held_back, predicted_s, None)
 
     def _record(

@@ -52,8 +52,7 @@ class Claimant:
         """
         fixed_s = per_task_s = work_s = 0.0
         known = bool(measurement.segments)
-        # The first segment's, which fades when the source is silent: nobody waits for such a claim.
-        outside = measurement.segments[0].arrival_rate if known else 0.0
+        outside = measurement.arrival_rate
         for segment in measurement.segments:
             model = self._models.setdefault(segment.name, SegmentModel())
             model.learn(measurement, segment)
@@ -73,7 +72,8 @@ class Claimant:
             load=QueryLoad(
                 name=self._name,
                 target_s=self._target_s,
-                arrival_rate=outside,
+                # The first segment's fades when the source is silent: an old rate is no claim.
+                arrival_rate=measurement.segments[0].arrival_rate,
                 cost=BatchCost(fixed_s=fixed_s, per_task_s=per_task_s, work_s=work_s),
             ),
         )

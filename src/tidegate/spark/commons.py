@@ -28,8 +28,8 @@ class Pipeline(Protocol):
     """What is to be known of a pipeline that runs."""
 
     @property
-    def isActive(self) -> bool:  # noqa: N802 (as Spark's queries spell it)
-        """Whether all its queries run."""
+    def ended(self) -> bool:
+        """Whether none of its queries runs any more."""
         ...
 
     @property
@@ -95,7 +95,7 @@ class Commons:
         """The measurement with the cores that the other pipelines leave to this one."""
         claim = part.claimant.observe(measurement)
         for other in list(self._parts.values()):
-            if not other.run.isActive:
+            if other.run.ended:
                 self.leave(other)
         with self._lock:
             if self._sharing is None or self._parts.get(part.name) is not part:

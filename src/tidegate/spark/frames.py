@@ -244,13 +244,10 @@ class Compiler:
         """The columns that rows are drawn by, of sources that say so: for a new plan."""
         return {name: stage.unique for name, stage in self.sheds.items() if stage.unique}
 
-    def counted_behind(self, plan: BatchPlan) -> list[str]:
-        """Maps behind whose shuffle the rows of a source that is shed are counted."""
-        if not sheds(plan, self.sheds):
-            return []
-        sources = (node for node in self._segment.reads if isinstance(node, Source))
-        found = (self._drawing(node, plan) for node in sources)
-        return [node.name for node in found if isinstance(node, Map)]
+    def counting_maps(self) -> list[str]:
+        """Maps with tasks of their own that count the rows of a source as the first to read it."""
+        found = (first_reader(self._segment, name) for name in self.sheds)
+        return [node.name for node in found if isinstance(node, Map) and node.tasks is not None]
 
     def _stage(self, source: str, plan: BatchPlan) -> ShedStage:
         """How a source is shed in this micro-batch: drawn as the try that wrote the plan drew."""

@@ -171,10 +171,9 @@ class ControlLoop(Ticker):
     @property
     def over(self) -> bool:
         """Whether the run has ended, be it by a failure that nobody has looked at yet."""
-        if self.alive:
-            return False
-        self.leave()
-        return True
+        if self._run.ended:
+            self.leave()
+        return self._run.ended
 
     def leave(self) -> None:
         """The cores are the other pipelines'."""

@@ -7,7 +7,7 @@ row), and this is pulled every T_m (DRS IV-A). A batch counts when Spark has tol
 import time
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -118,6 +118,7 @@ class PipelineMeter:
         clock = time.perf_counter()
         interval_s = max(now_s - self._last_s, 1e-3)
         self._last_s = now_s
+        waits = {name: part.waits for name, part in self._run.segments.items()}
         granted = self._negotiator.granted()
         self._awaited = granted if granted < self._negotiator.asked else None
         finished = {name: self._finished(view) for name, view in self._views.items()}
@@ -130,7 +131,7 @@ class PipelineMeter:
             self._look_ahead(view, self._run.segments[name])
         arrival_rate = self._arrival_rate(now_s)
         segments = tuple(
-            self._segment(view, finished[name], arrival_rate, now_s)
+            replace(self._segment(view, finished[name], arrival_rate, now_s), between=waits[name])
             for name, view in self._views.items()
         )
         operators = tuple(
@@ -290,7 +291,6 @@ class PipelineMeter:
             ),
             batches=tuple(batches),
             trigger_s=view.trigger_s,
-            between=self._run.segments[view.segment.name].waits,
         )
 
     def _decayed(self, rate: float, silent_s: float) -> float:

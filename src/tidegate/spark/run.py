@@ -70,6 +70,11 @@ class Run:
         """Whether all its queries run."""
         return all(query.isActive for query in self._queries.values())
 
+    @property
+    def ended(self) -> bool:
+        """Whether none of its queries runs any more."""
+        return not any(query.isActive for query in self._queries.values())
+
     def rescale(self, operator: str, tasks: int) -> None:
         """Run an operator with another number of tasks from its next micro-batch on."""
         self._segment_of(operator).allocation.rescale(operator, tasks)

@@ -288,7 +288,8 @@ class SegmentRun:
             if len(_tasks(reports, operator.name)) < plan.operators[operator.name].tasks:
                 run(frames.of[operator.name])
         reports = _once_more(reports, self.reports.drain(plan.batch_id))
-        for name in self.compiler.counted_behind(plan):
+        counts = self._totals is not None or sheds(plan, self.compiler.sheds)
+        for name in self.compiler.counting_maps() if counts else ():
             # A sink that took only some rows leaves tasks that have not counted theirs.
             if len(_tasks(reports, name)) < plan.operators[name].tasks:
                 run(frames.of[name])

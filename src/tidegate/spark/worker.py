@@ -301,6 +301,8 @@ class MapTask:
         part = part_report(self.batch_id, stage.operator, rows_in, rows_out, busy_s, started_s)
         if own is not None:
             part = replace(part, task=own, part=0)  # the rows' own, whoever computes it
+        elif self.tasks is not None:
+            part = replace(part, part=part.part + 1)  # never in the place of one that had rows
         if self.shed is not None and shedder is not None:
             self.shed.tell(shedder, started_s, part.task, part.part)
         told = replace(

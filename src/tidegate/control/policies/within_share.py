@@ -36,10 +36,15 @@ class WithinShare:
         if allowed is None or asked <= allowed:
             return decision
         has = allowed == measurement.cores_asked
+        usable = min(allowed, measurement.cores_granted)
+        narrow = sum(segment.tasks for segment in measurement.segments) < usable
+        # What it has already it may still come to use; else nothing changes by being cut again.
+        changes = not has or (bool(decision.tasks) and narrow)
+        spread = shared(measurement, usable if has else allowed)
         return dataclasses.replace(
             decision,
             reason=f"{decision.reason}; {allowed} cores are its share of the application's",
             cores=None if has else allowed,
-            tasks={} if has else tasks_on(measurement, shared(measurement, allowed)),
+            tasks=tasks_on(measurement, spread) if changes else {},
             expected_latency_s=None,
         )
