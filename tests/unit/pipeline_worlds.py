@@ -77,8 +77,14 @@ def measured(
         duration_s=duration_s,
         ended_s=at_s,
     )
+    done = batch.rows if batches else 0
     operator = OperatorMeasurement(
-        name="work", arrival_rate=rate, service_rate=1000.0, tasks=cores, rows=1, busy_s=1e-3
+        name="work",
+        arrival_rate=rate,
+        service_rate=1000.0,
+        tasks=cores,
+        rows=done,
+        busy_s=done * 1e-3,
     )
     segment = SegmentMeasurement(
         name="main",

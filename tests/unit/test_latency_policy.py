@@ -173,7 +173,12 @@ def test_segments_share_the_cores_by_need() -> None:
         )
         operators = (
             *one.operators,
-            dataclasses.replace(one.operators[0], name="sum", segment="light", busy_s=1e-4),
+            dataclasses.replace(
+                one.operators[0],
+                name="sum",
+                segment="light",
+                busy_s=1e-4 * one.operators[0].rows,
+            ),
         )
         both: tuple[SegmentMeasurement, ...] = (one.segments[0], light)
         return dataclasses.replace(
@@ -295,3 +300,15 @@ def test_no_core_is_let_go_while_the_load_rises() -> None:
     assert all(decision.holds for decision in rising)
     assert "the load is rising" in rising[-1].reason
     assert any(policy.decide(steady(50 + n, 1100.0, 10)).cores for n in range(12))
+
+
+def test_an_operator_that_makes_many_rows_of_one_is_not_taken_for_cheap() -> None:
+    """Work is per row of the segment: a flat map's thousand rows are not a thousand times less."""
+    policy = LatencyPolicy(TARGET_S, BOUNDS)
+    for tick in range(6):
+        one = steady(tick, 1000.0, 2)
+        (segment,) = one.segments
+        rows = sum(batch.rows for batch in segment.batches)
+        work = dataclasses.replace(one.operators[0], rows=1000 * rows, busy_s=rows * COST.work_s)
+        policy.decide(dataclasses.replace(one, operators=(work,)))
+    assert policy.beliefs["main.w_s"] == pytest.approx(COST.work_s, rel=0.3)

@@ -35,7 +35,7 @@ class SegmentModel:
 
     def learn(self, measurement: Measurement, segment: SegmentMeasurement) -> None:
         """Take in the batches of the tick and fit again when there are any."""
-        self._suggest_work(measurement, segment.name)
+        self._suggest_work(measurement, segment)
         self._find_hottest(measurement, segment.name)
         learned = False
         for batch in segment.batches:
@@ -105,14 +105,16 @@ class SegmentModel:
             return self.imbalance
         return min(self.imbalance, max(THETA, self._lasting))
 
-    def _suggest_work(self, measurement: Measurement, name: str) -> None:
-        """Core seconds per row from busy time: a guess, for while batches are too alike to tell."""
-        inside = [op for op in measurement.operators if op.segment == name]
-        rows = max((op.rows for op in inside), default=0)
-        if rows > 0:
-            busy_s = sum(op.busy_s for op in inside)
-            if busy_s > 0.0:
-                self._work_s = self._work.update(busy_s / rows)
+    def _suggest_work(self, measurement: Measurement, segment: SegmentMeasurement) -> None:
+        """Core seconds per row from busy time: a guess, for while batches are too alike to tell.
+
+        Per row of the segment: an operator that makes many rows of one has many more.
+        """
+        inside = [op for op in measurement.operators if op.segment == segment.name]
+        rows = sum(batch.rows for batch in segment.batches)
+        busy_s = sum(op.busy_s for op in inside)
+        if rows > 0 and busy_s > 0.0:
+            self._work_s = self._work.update(busy_s / rows)
         elif len(measurement.segments) == 1 and measurement.processed_rate > 0.0:
             busy = measurement.cores_busy
             if busy is not None and busy > 0.0:
