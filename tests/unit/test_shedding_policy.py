@@ -271,6 +271,10 @@ def test_between_two_batches_the_next_round_is_the_one_that_waits() -> None:
     assert found.begins_s == tick.at_s
     assert found.offered_rows == pytest.approx(1500.0)
     assert found.span_s == pytest.approx(1.5)
+    surge = dataclasses.replace(waits, backlog_rows=9000.0)
+    known = watch.next_round(dataclasses.replace(tick, segments=(surge,)), lambda kept, shed: 1.0)
+    assert known is not None
+    assert known.offered_rows == 9000.0, "the ticks' rates knew nothing of it yet"
     later = dataclasses.replace(measured(3, rate=1000.0, batches=False), keep=0.25)
     watch.observe(later)
     seen: list[tuple[float, float]] = []

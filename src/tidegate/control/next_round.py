@@ -110,8 +110,10 @@ class RoundWatch:
         if running is None or self.begun_s is None:
             return None
         if self._between:
+            # What waits is counted by the rate that has just been told; ticks before it knew less.
             at_s = measurement.at_s
-            return NextRound(at_s, self.arrived(self.begun_s, at_s), at_s - self.begun_s)
+            rows = max(self.arrived(self.begun_s, at_s), measurement.segments[0].backlog_rows)
+            return NextRound(at_s, rows, at_s - self.begun_s)
         takes_s = duration_s(running.kept_rows, running.shed_rows)
         takes_s = max(takes_s, measurement.segments[0].trigger_s)
         begins_s = max(running.begun_s + takes_s, measurement.at_s)
