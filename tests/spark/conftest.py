@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tidegate.spark.frames import Compiler
 from tidegate.spark.session import session
 
 WaitFor = Callable[[Callable[[], Any], StreamingQuery], None]
@@ -42,3 +43,22 @@ def wait_for() -> WaitFor:
             pause.wait(0.02)
 
     return wait
+
+
+@pytest.fixture
+def plans_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list[str]]:
+    """Spark's optimized plan of an operator, micro-batch by micro-batch."""
+
+    def watched(operator: str) -> list[str]:
+        plans: list[str] = []
+        frames = Compiler.frames
+
+        def seen(self, *given):
+            made = frames(self, *given)
+            plans.append(made.of[operator]._jdf.queryExecution().optimizedPlan().toString())
+            return made
+
+        monkeypatch.setattr(Compiler, "frames", seen)
+        return plans
+
+    return watched

@@ -10,7 +10,6 @@ from feed import Collected, Feed
 import tidegate as tg
 from tidegate.control.decision import Decision
 from tidegate.errors import AskedWrongly
-from tidegate.spark.frames import Compiler
 from tidegate.spark.loop import ControlLoop
 from tidegate.spark.segment import SegmentRun
 
@@ -109,16 +108,8 @@ def test_counts_classes_and_state_agree_to_the_row(spark, tmp_path, first):
         assert stored == totals(sink.rows())
 
 
-def test_keep_one_leaves_the_plan_unchanged(spark, tmp_path, monkeypatch):
-    plans: list[str] = []
-    frames = Compiler.frames
-
-    def seen(self, *given):
-        made = frames(self, *given)
-        plans.append(made.of["sums"]._jdf.queryExecution().optimizedPlan().toString())
-        return made
-
-    monkeypatch.setattr(Compiler, "frames", seen)
+def test_keep_one_leaves_the_plan_unchanged(spark, tmp_path, plans_of):
+    plans = plans_of("sums")
     feed = Feed(tmp_path / "in", DDL)
     feed.add(rows(0))
     shapes = []

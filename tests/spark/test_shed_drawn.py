@@ -7,7 +7,6 @@ from feed import Collected, Feed
 
 import tidegate as tg
 from tidegate.errors import AskedWrongly
-from tidegate.spark.frames import Compiler
 from tidegate.spark.segment import SegmentRun
 
 pytestmark = pytest.mark.spark
@@ -117,16 +116,8 @@ def test_the_rows_decide_and_not_who_draws_or_where(spark, tmp_path):
     assert all(ids == kept[0] for ids in kept)
 
 
-def test_no_stage_is_added_and_what_is_kept_is_dealt_evenly(spark, tmp_path, monkeypatch):
-    plans: list[str] = []
-    frames = Compiler.frames
-
-    def seen(self, *given):
-        made = frames(self, *given)
-        plans.append(made.of["sums"]._jdf.queryExecution().optimizedPlan().toString())
-        return made
-
-    monkeypatch.setattr(Compiler, "frames", seen)
+def test_no_stage_is_added_and_what_is_kept_is_dealt_evenly(spark, tmp_path, plans_of):
+    plans = plans_of("sums")
     feed = Feed(tmp_path / "in", DDL)
     feed.add(rows(0))
     run = flow(feed.stream(spark), "map with tasks", Collected()).start(

@@ -114,7 +114,14 @@ def run_overload(
 
 
 def overload_flow(
-    spark: SparkSession, rate: float, wait_s: float, seed: int = 1, told_apart: bool = True
+    spark: SparkSession,
+    rate: float,
+    wait_s: float,
+    seed: int = 1,
+    told_apart: bool = True,
+    *,
+    name: str = "overload",
+    tasks: tuple[int, int] = (TASKS, TASKS),
 ) -> Stream:
     """A map that waits for every row and may be shed before, and a count behind it.
 
@@ -124,9 +131,9 @@ def overload_flow(
     """
     stream = arrivals(spark, f"constant:{rate!r}", keys=f"uniform:{KEYS}", seed=seed, partitions=2)
     return (
-        pipeline("overload", stream, arrival="timestamp")
+        pipeline(name, stream, arrival="timestamp")
         .shed(unique="seq" if told_apart else ())
-        .map(waiting_map(wait_s), name="ask", tasks=(TASKS, TASKS))
+        .map(waiting_map(wait_s), name="ask", tasks=tasks)
         .keyed("count", count(), key="key", shards=16, tasks=1)
     )
 

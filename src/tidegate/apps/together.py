@@ -1,7 +1,7 @@
 """Several pipelines in one Spark application, each with its own target, and too few cores for all.
 
 Their operator waits for every row (see `waiting`), so cores are tasks and two pipelines do not
-slow each other down but by what a batch costs besides its rows. `Tidegate` divides the cores by the
+slow each other down but by what a batch costs besides its rows. Tidegate divides the cores by the
 targets (`tidegate.control.sharing`) and each pipeline sheds what its part does not carry.
 """
 
@@ -16,18 +16,14 @@ from typing import Any
 import numpy as np
 from pyspark.sql import SparkSession
 
-from tidegate.apps.overload import KEYS, WAIT_S
-from tidegate.apps.waiting import waiting_map
+from tidegate.apps.overload import WAIT_S, overload_flow
 from tidegate.benching import Aim, Bench, Options, at_least, at_most
 from tidegate.control.counts import SourceCount
 from tidegate.control.record import Record
 from tidegate.errors import TidegateError
-from tidegate.pipelines.functions import count
-from tidegate.pipelines.stream import Stream, pipeline
 from tidegate.spark.loop import ControlLoop
 from tidegate.spark.run import Run
 from tidegate.spark.session import session
-from tidegate.spark.source import arrivals
 from tidegate.spark.start import start
 
 CORES = 8
@@ -72,17 +68,6 @@ class Shared:
         return self.counts.offered == self.counts.kept + self.counts.shed > 0
 
 
-def flow(spark: SparkSession, name: str, rate: float, seed: int) -> Stream:
-    """A map that waits for every row, and a count behind it."""
-    stream = arrivals(spark, f"constant:{rate!r}", keys=f"uniform:{KEYS}", seed=seed, partitions=1)
-    return (
-        pipeline(name, stream, arrival="timestamp")
-        .shed(unique="seq")
-        .map(waiting_map(WAIT_S), name="ask", tasks=(1, CORES))
-        .keyed("count", count(), key="key", shards=16, tasks=1)
-    )
-
-
 def run_together(
     spark: SparkSession, targets_s: Sequence[float], *, factor: float, seconds: float
 ) -> list[Shared]:
@@ -96,7 +81,7 @@ def run_together(
         for number, target_s in enumerate(targets_s):
             name = f"target-{target_s:g}"
             run = start(
-                flow(spark, name, rate, number).graph,
+                overload_flow(spark, rate, WAIT_S, number, name=name, tasks=(1, CORES)).graph,
                 checkpoint=str(Path(directory) / name),
                 target=f"{target_s * 1000:.0f} ms",
                 cores=(1, CORES),

@@ -1,9 +1,9 @@
 """When the next micro-batch begins, and how many rows it will find: what shedding is decided for.
 
 A decision holds from the next batch on, and that one takes what has arrived since the last began.
-Between two batches the next one is the one that waits for the decision.
 So its size is known before it runs, from the arrivals so far and from how long the running one will
-still take; a leap of the load shows there long before latency shows it.
+still take; a leap of the load shows there long before latency shows it. Between two batches the
+next one is the one that waits for the decision.
 """
 
 from collections import deque

@@ -15,7 +15,6 @@ from tidegate.control.policies.shedding import shedding
 from tidegate.control.policies.within_share import WithinShare
 from tidegate.control.record import Record
 from tidegate.control.sharing import Claimant, Sharing
-from tidegate.control.shed_catalogue import DEFAULT_SHEDDER
 from tidegate.errors import AskedWrongly
 from tidegate.sim.pipeline import Outcome, PipelineSimulation, World
 
@@ -29,15 +28,8 @@ class Member:
     bounds: Bounds
 
 
-def simulate_together(
-    members: Mapping[str, Member],
-    cores: int,
-    *,
-    policy: str = "tidegate",
-    shed: str | None = DEFAULT_SHEDDER,
-    share: bool = True,
-) -> dict[str, Outcome]:
-    """All of them tick by tick; without `share` each takes what it likes within its bounds."""
+def simulate_together(members: Mapping[str, Member], cores: int) -> dict[str, Outcome]:
+    """All of them tick by tick, each by the default policy and shedder."""
     ticks = {member.world.tick_s for member in members.values()}
     lengths = {member.world.seconds for member in members.values()}
     if len(ticks) != 1 or len(lengths) != 1:
@@ -46,15 +38,14 @@ def simulate_together(
     sharing = Sharing(cores)
     bodies = {name: PipelineSimulation(member.world) for name, member in members.items()}
     claimants = {name: Claimant(name, member.target_s) for name, member in members.items()}
-    controllers = {name: _controller(member, policy, shed) for name, member in members.items()}
+    controllers = {name: _controller(member) for name, member in members.items()}
     records: dict[str, list[Record]] = {name: [] for name in members}
     for number in range(1, int(seconds / tick_s + 1e-9) + 1):
         for name, body in bodies.items():
             measurement = body.advance(number * tick_s)
             sharing.tell(name, claimants[name].observe(measurement))
-            if share:
-                allowed = sharing.allowed(name)
-                measurement = dataclasses.replace(measurement, cores_allowed=allowed)
+            allowed = sharing.allowed(name)
+            measurement = dataclasses.replace(measurement, cores_allowed=allowed)
             record = controllers[name].tick(measurement)
             if record.acted:
                 body.act(record.decision)
@@ -70,11 +61,9 @@ def cores_in_use(outcomes: Mapping[str, Outcome]) -> NDArray[np.int64]:
     return np.asarray(cores.sum(axis=0))
 
 
-def _controller(member: Member, policy: str, shed: str | None) -> Controller:
-    inner = WithinShare(pipeline_policy(policy, target_s=member.target_s, bounds=member.bounds))
-    chosen = (
-        inner
-        if shed is None
-        else shedding(inner, target_s=member.target_s, bounds=member.bounds, by=shed)
-    )
-    return Controller(chosen, bounds=member.bounds, target_s=member.target_s, balancer=Balancer())
+def _controller(member: Member) -> Controller:
+    """As `start(target=..., cores=..., shed=True)` makes it."""
+    target_s, bounds = member.target_s, member.bounds
+    inner = WithinShare(pipeline_policy("tidegate", target_s=target_s, bounds=bounds))
+    policy = shedding(inner, target_s=target_s, bounds=bounds)
+    return Controller(policy, bounds=bounds, target_s=target_s, balancer=Balancer())

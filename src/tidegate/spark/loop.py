@@ -171,9 +171,10 @@ class ControlLoop(Ticker):
     @property
     def over(self) -> bool:
         """Whether the run has ended, be it by a failure that nobody has looked at yet."""
-        if self._run.ended:
+        ended = self._run.ended
+        if ended:
             self.leave()
-        return self._run.ended
+        return ended
 
     def leave(self) -> None:
         """The cores are the other pipelines'."""

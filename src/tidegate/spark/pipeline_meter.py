@@ -20,6 +20,7 @@ from tidegate.control.measurement import (
     OperatorMeasurement,
     SegmentMeasurement,
 )
+from tidegate.control.outliers import NEW_TASKS
 from tidegate.control.sojourn import (
     SLOT_US,
     BatchStamps,
@@ -311,7 +312,7 @@ class PipelineMeter:
         if not view.last_tasks:
             outlier = "first"
         elif any(count > view.last_tasks.get(name, 0) for name, count in tasks.items()):
-            outlier = "new tasks"
+            outlier = NEW_TASKS
         elif self._awaited is not None and max(tasks.values(), default=1) > self._awaited:
             outlier = "tasks that wait for cores"
         view.last_tasks = tasks

@@ -14,6 +14,7 @@ from tidegate.control.decision import Decision
 from tidegate.control.gathering import Gathering
 from tidegate.control.measurement import Latency, Measurement, SegmentMeasurement
 from tidegate.control.next_round import RoundWatch, keep_over
+from tidegate.control.policies.around import Around
 from tidegate.control.policies.cycle import Bounds
 from tidegate.control.policies.latency import STEADY_RATIO, LatencyOptions
 from tidegate.control.policy import Policy
@@ -82,7 +83,7 @@ class PipelineOutlook:
         )
 
 
-class SheddingPolicy:
+class SheddingPolicy(Around):
     """See the module's text. Called once a tick, deterministic."""
 
     def __init__(
@@ -95,7 +96,7 @@ class SheddingPolicy:
         options: LatencyOptions,
         classes: Mapping[str, Worth] | None = None,
     ) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._shedder = shedder
         self._target_s = target_s
         self._bounds = bounds
@@ -117,14 +118,9 @@ class SheddingPolicy:
         self._beliefs: dict[str, float] = {}
 
     @property
-    def name(self) -> str:
-        """The inner policy's: shedding is its last remedy and not another policy."""
-        return self._inner.name
-
-    @property
     def beliefs(self) -> dict[str, float]:
         """The inner policy's, and what shedding was decided by."""
-        return {**getattr(self._inner, "beliefs", {}), **self._beliefs}
+        return {**super().beliefs, **self._beliefs}
 
     def decide(self, measurement: Measurement) -> Decision:
         """The inner decision, and what to keep until it has its effect."""

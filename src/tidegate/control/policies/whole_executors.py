@@ -4,10 +4,11 @@ import dataclasses
 
 from tidegate.control.decision import Decision
 from tidegate.control.measurement import Measurement
+from tidegate.control.policies.around import Around
 from tidegate.control.policy import Policy
 
 
-class WholeExecutors:
+class WholeExecutors(Around):
     """The inner policy, with cores in multiples of an executor's.
 
     Without it a policy that finds 3 cores enough would let one of 4 go at every tick, and nothing
@@ -15,18 +16,8 @@ class WholeExecutors:
     """
 
     def __init__(self, inner: Policy, cores_per_executor: int) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._cores = cores_per_executor
-
-    @property
-    def name(self) -> str:
-        """The inner policy's."""
-        return self._inner.name
-
-    @property
-    def beliefs(self) -> dict[str, float]:
-        """The inner policy's."""
-        return dict(getattr(self._inner, "beliefs", {}))
 
     def decide(self, measurement: Measurement) -> Decision:
         """The inner decision, in whole executors; a change that comes to none holds."""

@@ -4,29 +4,16 @@ import dataclasses
 
 from tidegate.control.decision import Decision
 from tidegate.control.measurement import Measurement
-from tidegate.control.policy import Policy
+from tidegate.control.policies.around import Around
 from tidegate.control.spread import shared, tasks_on
 
 
-class WithinShare:
+class WithinShare(Around):
     """The inner policy, within the cores that the other pipelines leave (`control.sharing`).
 
     A policy plans within what is allowed by itself or is cut here. What it holds already beyond
     that it must let go without its usual patience: another pipeline needs it now.
     """
-
-    def __init__(self, inner: Policy) -> None:
-        self._inner = inner
-
-    @property
-    def name(self) -> str:
-        """The inner policy's."""
-        return self._inner.name
-
-    @property
-    def beliefs(self) -> dict[str, float]:
-        """The inner policy's."""
-        return dict(getattr(self._inner, "beliefs", {}))
 
     def decide(self, measurement: Measurement) -> Decision:
         """The inner decision, cut to what is allowed."""
