@@ -10,7 +10,7 @@ import numpy as np
 
 from tidegate.benching import Aim, Bench, Options, at_least, at_most
 from tidegate.control.allocate import Allocation, assign, provision
-from tidegate.models.queueing import Queues
+from tidegate.models.queueing.stations import Queues
 
 SERVICE_RATES = [1.6, 1.45, 40.0]
 RATE_PER_CORE = 13.0 / 22.0

@@ -13,7 +13,7 @@ import numpy as np
 from tidegate.benching import Bench, Options, at_least, at_most
 from tidegate.control.shed_catalogue import DEFAULT_SHEDDER, SHEDDERS, shedder
 from tidegate.errors import AskedWrongly, nearest
-from tidegate.models.estimate import estimated_count, estimated_mean, estimated_sum
+from tidegate.models.shedding.estimate import estimated_count, estimated_mean, estimated_sum
 from tidegate.sim.crowd import Crowd, crowd
 from tidegate.sim.rounds import simulate_rounds
 from tidegate.sim.shed_experiment import (

@@ -11,8 +11,8 @@ from typing import Any
 import ciw
 
 from tidegate.benching import Bench, Options, at_least, at_most
-from tidegate.models.network import SOURCE, Edge, Network, Operator
-from tidegate.models.queueing import Queues
+from tidegate.models.queueing.network import SOURCE, Edge, Network, Operator
+from tidegate.models.queueing.stations import Queues
 from tidegate.sim.network import simulate
 
 NETWORK = Network(

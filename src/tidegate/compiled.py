@@ -14,8 +14,8 @@ from tidegate.control.policies.cycle import Bounds
 from tidegate.control.policies.latency import LatencyPolicy
 from tidegate.control.rehearsal import rehearse
 from tidegate.forecast.arma import ArmaForecaster
-from tidegate.models.network import SOURCE, Edge, Network, Operator
-from tidegate.models.queueing import Queues
+from tidegate.models.queueing.network import SOURCE, Edge, Network, Operator
+from tidegate.models.queueing.stations import Queues
 from tidegate.sim.network import simulate
 
 

@@ -18,9 +18,9 @@ from tidegate.control.allocate import (
 )
 from tidegate.control.stations import Station
 from tidegate.errors import AskedWrongly
-from tidegate.models.microbatch import BatchCost, MicroBatchStation
-from tidegate.models.mixed_cores import CoreClass, MixedCoreStation
-from tidegate.models.queueing import Queues, QueueStation
+from tidegate.models.microbatch.station import BatchCost, MicroBatchStation
+from tidegate.models.queueing.mixed_cores import CoreClass, MixedCoreStation
+from tidegate.models.queueing.stations import Queues, QueueStation
 
 CASES = settings(max_examples=80, deadline=None)
 

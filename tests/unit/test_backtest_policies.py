@@ -18,7 +18,7 @@ from tidegate.control.policy import Policy
 from tidegate.forecast import Forecast
 from tidegate.forecast.analogues import THRESHOLDS, Analogues, Outlook
 from tidegate.forecast.arma import walk
-from tidegate.models.mst import BayesianCapacity, choose
+from tidegate.models.capacity.door import BayesianCapacity, choose
 
 BOUNDS = Bounds(2, 24)
 SAMPLES = [(m, 3.0 * m * (1 + e)) for m in (1, 3, 5, 8, 12, 20) for e in (-0.02, 0.03)]

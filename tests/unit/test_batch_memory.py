@@ -8,8 +8,8 @@ import pytest
 from tidegate.control.catch_up import cores_to_catch_up
 from tidegate.control.coming import MOST_MARGIN, MOST_MOMENTUM, ComingLoad
 from tidegate.forecast.trend import DampedTrend
-from tidegate.models.batch_memory import BatchMemory
-from tidegate.models.microbatch import BatchCost
+from tidegate.models.microbatch.batch_memory import BatchMemory
+from tidegate.models.microbatch.station import BatchCost
 
 COST = BatchCost(fixed_s=0.3, per_task_s=0.01, work_s=1e-3)
 

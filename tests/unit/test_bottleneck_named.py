@@ -20,8 +20,8 @@ from tidegate.control.policies.cycle import Bounds
 from tidegate.control.policies.flow import FlowPolicy
 from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly
-from tidegate.models.flow import least_cut_together, limiting_cuts
-from tidegate.models.stage_flow import FIRST, StageFlow
+from tidegate.models.flow.network import least_cut_together, limiting_cuts
+from tidegate.models.flow.stages import FIRST, StageFlow
 from tidegate.sim.pipeline import Segment, Stage, World, simulate
 from tidegate.view.terminal import LiveView
 from tidegate.workload.profile import constant, steps

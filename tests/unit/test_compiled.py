@@ -3,7 +3,7 @@
 from tidegate.compiled import compile_models
 from tidegate.control import balance, greedy, placing
 from tidegate.forecast import arma_likelihood
-from tidegate.models import batch_memory
+from tidegate.models.microbatch.station import batch_memory
 from tidegate.sim import engine
 
 

@@ -9,7 +9,7 @@ from tidegate.control.policies.cycle import Bounds
 from tidegate.control.policies.drs import Drs, DrsFixed
 from tidegate.control.policy import Policy
 from tidegate.errors import AskedWrongly
-from tidegate.models.queueing import Queues
+from tidegate.models.queueing.stations import Queues
 
 BOUNDS = Bounds(1, 40)
 

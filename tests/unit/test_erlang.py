@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.models.erlang import erlang_loss, gain_from_loss, mean_delay
+from tidegate.models.queueing.erlang import erlang_loss, gain_from_loss, mean_delay
 
 
 def reference_loss(cores: int, load: float) -> mpmath.mpf:

@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 
 from tidegate.errors import AskedWrongly
-from tidegate.models.estimate import Estimate, estimated_count, estimated_mean, estimated_sum
+from tidegate.models.shedding.estimate import (
+    Estimate,
+    estimated_count,
+    estimated_mean,
+    estimated_sum,
+)
 
 WINDOWS = 600
 ROWS = 400

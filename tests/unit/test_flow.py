@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.errors import AskedWrongly
-from tidegate.models.flow import (
+from tidegate.models.flow.network import (
     LIMITING,
     Flow,
     FlowNetwork,
@@ -18,7 +18,7 @@ from tidegate.models.flow import (
     limiting_cuts,
     route_weights,
 )
-from tidegate.models.flow_capacity import (
+from tidegate.models.flow.regulation import (
     data_bandwidth,
     feedback_step,
     latency_capacity,

@@ -14,7 +14,7 @@ from tidegate.control.measurement import Measurement, SegmentMeasurement
 from tidegate.control.policies.cycle import Bounds
 from tidegate.control.policies.latency import LatencyOptions, LatencyPolicy
 from tidegate.errors import AskedWrongly
-from tidegate.models.microbatch import BatchCost, MicroBatchStation
+from tidegate.models.microbatch.station import BatchCost, MicroBatchStation
 from tidegate.sim.pipeline import simulate
 from tidegate.workload.profile import constant, steps
 

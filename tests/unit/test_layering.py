@@ -155,7 +155,7 @@ def test_a_wrong_import_is_found(tmp_path: Path, file: str, line: str) -> None:
         ("models/a.py", "from tidegate.errors import AskedWrongly"),
         ("models/a.py", "from tidegate.models.b import c"),
         ("models/a.py", "import numpy as np\nx = np.random.default_rng(1)"),
-        ("control/a.py", "from tidegate.models.network import Network"),
+        ("control/a.py", "from tidegate.models.queueing.network import Network"),
         ("spark/a.py", "import time\nfrom tidegate.control.measurement import Measurement"),
         ("cli.py", "from tidegate import __version__\nfrom tidegate.commands import demo"),
     ],

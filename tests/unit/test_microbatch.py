@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.errors import AskedWrongly
-from tidegate.models.microbatch import BatchCost, MicroBatchStation, chance_imbalance
+from tidegate.models.microbatch.station import BatchCost, MicroBatchStation, chance_imbalance
 
 SPARK = BatchCost(fixed_s=0.325, per_task_s=0.0, work_s=0.01)
 

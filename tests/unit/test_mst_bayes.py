@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from tidegate.errors import AskedWrongly
-from tidegate.models.mst import BayesianCapacity
+from tidegate.models.capacity.door import BayesianCapacity
 
 
 def amdahl(m):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from tidegate.errors import AskedWrongly
-from tidegate.models.mst import (
+from tidegate.models.capacity.door import (
     MODEL_1,
     MODEL_2,
     FitRefused,

@@ -5,7 +5,13 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from tidegate.errors import AskedWrongly
-from tidegate.models.mst import MODEL_2, BayesianCapacity, capacity_probability, fit, machines_for
+from tidegate.models.capacity.door import (
+    MODEL_2,
+    BayesianCapacity,
+    capacity_probability,
+    fit,
+    machines_for,
+)
 
 
 def linear(noise=0.0, seed=0):

@@ -7,7 +7,7 @@ import pytest
 from tidegate.commands.networkfile import read_network
 from tidegate.control.allocate import assign
 from tidegate.errors import AskedWrongly
-from tidegate.models.queueing import MODELS, Queues
+from tidegate.models.queueing.stations import MODELS, Queues
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SOUND = """\

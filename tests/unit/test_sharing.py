@@ -14,7 +14,7 @@ from tidegate.control.policies.cycle import Bounds
 from tidegate.control.policies.within_share import WithinShare
 from tidegate.control.sharing import Claim, Sharing, divided, kept
 from tidegate.control.shed_shares import QueryLoad
-from tidegate.models.microbatch import BatchCost
+from tidegate.models.microbatch.station import BatchCost
 from tidegate.sim.crowd import crowd
 from tidegate.sim.pipeline import Segment, Stage, World
 from tidegate.sim.together import Member, cores_in_use, simulate_together

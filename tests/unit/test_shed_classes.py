@@ -14,7 +14,7 @@ from tidegate.control.shed_classes import (
 from tidegate.control.shed_shares import QueryLoad, shares
 from tidegate.control.water_fill import water_fill
 from tidegate.errors import AskedWrongly
-from tidegate.models.microbatch import BatchCost
+from tidegate.models.microbatch.station import BatchCost
 from tidegate.pipelines.shedding import ShedClass
 
 CLASSES = st.dictionaries(

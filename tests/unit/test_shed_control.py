@@ -19,8 +19,8 @@ from tidegate.control.shed_feedback import (
 from tidegate.control.shed_model import MOST_CORRECTION, ModelShedder
 from tidegate.control.shed_shares import QueryLoad, shares
 from tidegate.errors import AskedWrongly
-from tidegate.models.microbatch import BatchCost
-from tidegate.models.rounds import RoundOutlook
+from tidegate.models.microbatch.station import BatchCost
+from tidegate.models.shedding.outlook import RoundOutlook
 from tidegate.sim.rounds import ROW_S, RoundsWorld, simulate_rounds
 from tidegate.sim.shed_experiment import BODIES, engine_world, judge, overload, paper_load
 from tidegate.workload.profile import constant, steps

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tidegate.cli import main
-from tidegate.models.queueing import Queues
+from tidegate.models.queueing.stations import Queues
 
 CHAIN = """
 rate = 13.0

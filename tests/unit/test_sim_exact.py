@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.errors import AskedWrongly, TidegateError
-from tidegate.models.network import SOURCE, Edge, Network, Operator
+from tidegate.models.queueing.network import SOURCE, Edge, Network, Operator
 from tidegate.sim import network as simulator
 from tidegate.sim.distributions import KINDS, distribution, natural
 from tidegate.sim.emission import EMISSIONS, Emission

@@ -9,8 +9,8 @@ import pytest
 
 from tidegate.commands.networkfile import read_network
 from tidegate.control.allocate import assign
-from tidegate.models.network import Network
-from tidegate.models.queueing import Model, Queues
+from tidegate.models.queueing.network import Network
+from tidegate.models.queueing.stations import Model, Queues
 from tidegate.sim.distributions import distribution
 from tidegate.sim.network import Arrivals, Simulation, simulate, unstable_stations
 from tidegate.sim.statistics import batch_means

@@ -12,7 +12,7 @@ from tidegate.control.policies.catalogue import PIPELINE_POLICIES, pipeline_poli
 from tidegate.control.policies.cycle import Bounds
 from tidegate.control.policies.latency import LatencyOptions
 from tidegate.errors import AskedWrongly
-from tidegate.models.microbatch import BatchCost, MicroBatchStation
+from tidegate.models.microbatch.station import BatchCost, MicroBatchStation
 from tidegate.sim.pipeline import Outcome, Segment, Stage, World, simulate
 from tidegate.workload.profile import constant, steps
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tidegate.models.network import SOURCE, Edge, Network, Operator
-from tidegate.models.queueing import Queues
+from tidegate.models.queueing.network import SOURCE, Edge, Network, Operator
+from tidegate.models.queueing.stations import Queues
 from tidegate.sim.distributions import distribution
 from tidegate.sim.network import Arrivals, simulate
 from tidegate.sim.statistics import batch_means, replications

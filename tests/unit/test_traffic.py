@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.errors import AskedWrongly
-from tidegate.models.network import Edge, Network, Operator
-from tidegate.models.traffic import arrival_rates, visit_ratios
+from tidegate.models.queueing.network import Edge, Network, Operator
+from tidegate.models.queueing.traffic import arrival_rates, visit_ratios
 
 
 def network(names: str, *edges: tuple[str, str, float], rate: float = 10.0) -> Network:

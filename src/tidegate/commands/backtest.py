@@ -11,7 +11,7 @@ from rich.table import Table
 
 from tidegate.commands.output import Json, err, out, print_json
 from tidegate.errors import AskedWrongly
-from tidegate.models.mst_capacity import check_target
+from tidegate.models.capacity.machines import check_target
 from tidegate.sim.backtest import (
     DEFAULT_POLICY,
     FEWEST_ROWS,

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from tidegate.errors import AskedWrongly, nearest
-from tidegate.models.network import SOURCE, Edge, Network, Operator
-from tidegate.models.traffic import visit_ratios
+from tidegate.models.queueing.network import SOURCE, Edge, Network, Operator
+from tidegate.models.queueing.traffic import visit_ratios
 
 KeyPath = tuple[str | int, ...]
 

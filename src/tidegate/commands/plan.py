@@ -29,7 +29,7 @@ def plan(
     # Imported here because NumPy, SciPy and Numba take a second that `--help` need not wait for.
     from tidegate.commands.networkfile import read_network
     from tidegate.control.allocate import assign, provision
-    from tidegate.models.queueing import MODELS, Queues
+    from tidegate.models.queueing.stations import MODELS, Queues
 
     if (cores is None) == (latency is None):
         raise AskedWrongly("plan needs either --cores or --latency; give exactly one of them")

@@ -9,7 +9,7 @@ import typer
 
 from tidegate.commands.output import Json, err, out, print_json
 from tidegate.errors import AskedWrongly
-from tidegate.models.network import SOURCE, Network
+from tidegate.models.queueing.network import SOURCE, Network
 
 if TYPE_CHECKING:  # scipy and numba take a second to import; `tidegate --help` should not
     from tidegate.sim.distributions import Distribution
@@ -153,7 +153,7 @@ class _Prediction:
     """What the model of the file's scvs says: M/M/k when they are all 1, else GI/G/k."""
 
     def __init__(self, network: Network, allocation: tuple[int, ...]) -> None:
-        from tidegate.models.queueing import Queues
+        from tidegate.models.queueing.stations import Queues
 
         poisson = all(each.arrival_scv == each.service_scv == 1.0 for each in network.operators)
         self.model = "mmk" if poisson else "gigk"
@@ -164,7 +164,7 @@ class _Prediction:
 
 
 def _seconds_by_default(network: Network) -> float:
-    from tidegate.models.traffic import visit_ratios
+    from tidegate.models.queueing.traffic import visit_ratios
 
     tuples = max(TUPLES_AT_LEAST, VISITS_BY_DEFAULT / max(float(visit_ratios(network).sum()), 1.0))
     return tuples / network.rate

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from tidegate.control import greedy
 from tidegate.control.stations import LOAD, Station, StationTable
 from tidegate.errors import AskedWrongly
-from tidegate.models.queueing import Queues
+from tidegate.models.queueing.stations import Queues
 from tidegate.units import format_duration
 
 Counts = npt.NDArray[np.int64]

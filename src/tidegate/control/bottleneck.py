@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidegate.control.measurement import Measurement, OperatorMeasurement
-from tidegate.models.flow import LIMITING
-from tidegate.models.stage_flow import StageFlow
+from tidegate.models.flow.network import LIMITING
+from tidegate.models.flow.stages import StageFlow
 
 LIMITING_LOAD = LIMITING
 """From here on an operator limits the pipeline, and is not only the first to."""

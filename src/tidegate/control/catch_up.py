@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.models.microbatch import BatchCost
+from tidegate.models.microbatch.station import BatchCost
 
 
 def cores_to_catch_up(

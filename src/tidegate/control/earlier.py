@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tidegate.control.record import Record
 from tidegate.control.shed_classes import Worth, refuse_below_floor, refuse_overpromised
 from tidegate.errors import AskedWrongly
-from tidegate.models.microbatch import BatchCost, MicroBatchStation
+from tidegate.models.microbatch.station import BatchCost, MicroBatchStation
 
 _LAST_TICKS = 600
 """Records that count: an hour ago it may have been another machine."""

@@ -24,7 +24,7 @@ from tidegate.control.stations import (
     WAIT,
     WEIGHT,
 )
-from tidegate.models.erlang import delay_from_loss, erlang_loss, gain_from_loss, next_loss
+from tidegate.models.queueing.erlang import delay_from_loss, erlang_loss, gain_from_loss, next_loss
 
 _TINIEST = 5e-324
 _NEAR = 1e-10

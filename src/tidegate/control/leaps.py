@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tidegate.control.allocate import Allocation, Counts
-from tidegate.models.microbatch import MicroBatchStation
+from tidegate.models.microbatch.station import MicroBatchStation
 
 _SMALLER = (1.0, 0.5, 0.25)
 """Shares of a leap that are tried, where the whole of it cannot be met."""

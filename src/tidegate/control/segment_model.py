@@ -7,8 +7,8 @@ from tidegate.control.balance import THETA
 from tidegate.control.measurement import Measurement, SegmentMeasurement
 from tidegate.control.outliers import NEW_TASKS, Outliers
 from tidegate.control.smoothing import Alpha
-from tidegate.models.batch_memory import BatchMemory
-from tidegate.models.microbatch import BatchCost, MicroBatchStation
+from tidegate.models.microbatch.batch_memory import BatchMemory
+from tidegate.models.microbatch.station import BatchCost, MicroBatchStation
 
 
 class SegmentModel:

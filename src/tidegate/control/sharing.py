@@ -16,7 +16,7 @@ from tidegate.control.measurement import Measurement
 from tidegate.control.segment_model import SegmentModel
 from tidegate.control.shed_shares import QueryLoad
 from tidegate.control.spread import shared, tasks_on
-from tidegate.models.microbatch import BatchCost
+from tidegate.models.microbatch.station import BatchCost
 
 _BETTER = 1.1
 """A new division must give the worst-off pipeline so many times as much."""

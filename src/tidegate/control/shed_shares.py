@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tidegate.control.water_fill import water_fill
 from tidegate.errors import AskedWrongly
-from tidegate.models.microbatch import BatchCost
+from tidegate.models.microbatch.station import BatchCost
 from tidegate.units import format_duration
 
 

@@ -7,8 +7,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.models.microbatch import MicroBatchStation
-from tidegate.models.queueing import QueueStation
+from tidegate.models.microbatch.station import MicroBatchStation
+from tidegate.models.queueing.stations import QueueStation
 
 
 class Station(Protocol):

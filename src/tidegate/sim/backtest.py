@@ -22,7 +22,7 @@ from tidegate.control.policy import Policy
 from tidegate.errors import AskedWrongly, nearest
 from tidegate.forecast import Forecast
 from tidegate.forecast.analogues import Outlook
-from tidegate.models.mst import (
+from tidegate.models.capacity.door import (
     BayesianCapacity,
     CapacityCurve,
     FitRefused,

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.models.erlang import mean_delay
+from tidegate.models.queueing.erlang import mean_delay
 
 QUEUE_S = 1.024
 HOP_S = 0.0005

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidegate.errors import AskedWrongly, TidegateError, nearest
-from tidegate.models.network import SOURCE, Network
-from tidegate.models.queueing import Queues
-from tidegate.models.traffic import arrival_rates
+from tidegate.models.queueing.network import SOURCE, Network
+from tidegate.models.queueing.stations import Queues
+from tidegate.models.queueing.traffic import arrival_rates
 from tidegate.sim import engine
 from tidegate.sim.distributions import Distribution, distribution
 from tidegate.sim.emission import Emission, emission_code

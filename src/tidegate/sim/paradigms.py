@@ -19,7 +19,7 @@ from tidegate.control.balance import THETA, balance
 from tidegate.control.place import Executors, place
 from tidegate.control.route import even_route, rerouted, rescaled
 from tidegate.control.transition import transition
-from tidegate.models.queueing import Queues
+from tidegate.models.queueing.stations import Queues
 from tidegate.sim.nodes import Nodes
 
 Paradigm = Literal["static", "resource-centric", "executor-centric", "naive-ec"]

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tidegate.control.shed import Look, Shedder
 from tidegate.control.smoothing import Alpha
 from tidegate.errors import AskedWrongly
-from tidegate.models.rounds import RoundOutlook
+from tidegate.models.shedding.outlook import RoundOutlook
 from tidegate.workload.profile import Profile
 
 Vector = npt.NDArray[np.float64]

@@ -20,7 +20,7 @@ from tidegate.control.policies.shedding import shedding
 from tidegate.control.shed_catalogue import shedder
 from tidegate.control.shed_classes import refuse_below_floor
 from tidegate.errors import AskedWrongly
-from tidegate.models.microbatch import BatchCost
+from tidegate.models.microbatch.station import BatchCost
 from tidegate.sim.pipeline import Outcome, Segment, Stage, World, simulate
 from tidegate.sim.rounds import ROW_S, RoundsWorld, simulate_rounds
 from tidegate.workload.profile import Profile, steps

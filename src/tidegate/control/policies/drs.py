@@ -22,7 +22,7 @@ from tidegate.control.measurement import Measurement, OperatorMeasurement
 from tidegate.control.policies.cycle import Bounds
 from tidegate.control.smoothing import Alpha, Smoothing, Window
 from tidegate.errors import AskedWrongly
-from tidegate.models.queueing import Model, Queues
+from tidegate.models.queueing.stations import Model, Queues
 from tidegate.units import format_duration
 
 _WORTH_IT = 0.95

@@ -18,9 +18,9 @@ from tidegate.control.decision import Decision, hold
 from tidegate.control.measurement import Measurement
 from tidegate.control.policies.cycle import Bounds
 from tidegate.errors import AskedWrongly
-from tidegate.models.flow import LIMITING, limiting_cuts
-from tidegate.models.flow_capacity import regulated
-from tidegate.models.stage_flow import FIRST, StageFlow, Vector
+from tidegate.models.flow.network import LIMITING, limiting_cuts
+from tidegate.models.flow.regulation import regulated
+from tidegate.models.flow.stages import FIRST, StageFlow, Vector
 
 _AIM = 0.7
 """What a cut is filled to once its operators have more tasks."""

@@ -25,7 +25,7 @@ from tidegate.control.scale_in import ScaleIn
 from tidegate.control.segment_model import SegmentModel
 from tidegate.control.spread import most_of, tasks_on
 from tidegate.errors import AskedWrongly
-from tidegate.models.microbatch import MicroBatchStation
+from tidegate.models.microbatch.station import MicroBatchStation
 from tidegate.units import format_duration
 
 PERCENTILES = (50, 95, 99)

@@ -6,7 +6,7 @@ from tidegate.control.decision import Decision, hold
 from tidegate.control.measurement import Measurement
 from tidegate.control.policies.cycle import Ahead, Bounds, Cycle
 from tidegate.forecast import Forecaster
-from tidegate.models.mst import CapacityModel, machines_for
+from tidegate.models.capacity.door import CapacityModel, machines_for
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,8 @@ from tidegate.control.shed import Look, Shedder, most_keep
 from tidegate.control.shed_catalogue import DEFAULT_SHEDDER, shedder
 from tidegate.control.shed_classes import Worth, check_classes, keep_by_class
 from tidegate.control.smoothing import Alpha, Smoothing
-from tidegate.models.microbatch import MicroBatchStation
-from tidegate.models.rounds import RoundOutlook
+from tidegate.models.microbatch.station import MicroBatchStation
+from tidegate.models.shedding.outlook import RoundOutlook
 from tidegate.units import format_duration
 
 _WORTH_SAYING = 0.01

@@ -29,7 +29,7 @@ from tidegate.control.measurement import Measurement
 from tidegate.control.policies.cycle import Bounds, Cycle
 from tidegate.control.policies.price import PRICES, Price
 from tidegate.forecast.analogues import THRESHOLDS, Outlook
-from tidegate.models.mst import BayesianCapacity
+from tidegate.models.capacity.door import BayesianCapacity
 
 Vector = NDArray[np.float64]
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.models.flow import FlowNetwork
+from tidegate.models.flow.network import FlowNetwork
 
 Vector = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]

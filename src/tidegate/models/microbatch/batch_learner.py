@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy import special
 
 from tidegate.errors import AskedWrongly, TidegateError
-from tidegate.models.microbatch import BatchCost
+from tidegate.models.microbatch.station import BatchCost
 
 Vector = npt.NDArray[np.float64]
 

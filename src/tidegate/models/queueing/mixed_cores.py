@@ -10,7 +10,7 @@ takes their shares of the work to be those of a busy station.
 from dataclasses import dataclass
 
 from tidegate.errors import AskedWrongly
-from tidegate.models.erlang import station_delay
+from tidegate.models.queueing.erlang import station_delay
 
 
 @dataclass(frozen=True, slots=True)

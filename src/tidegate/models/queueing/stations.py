@@ -7,9 +7,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.models.erlang import mean_delay, station_delay
-from tidegate.models.network import Network
-from tidegate.models.traffic import visit_ratios
+from tidegate.models.queueing.erlang import mean_delay, station_delay
+from tidegate.models.queueing.network import Network
+from tidegate.models.queueing.traffic import visit_ratios
 
 Vector = npt.NDArray[np.float64]
 Model = Literal["mmk", "gigk"]

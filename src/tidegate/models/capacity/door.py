@@ -5,14 +5,8 @@ paper's two curves and the choice between them; `mst_bayes` has the Bayesian for
 are wide while samples are few.
 """
 
-from tidegate.models.mst_bayes import BayesianCapacity
-from tidegate.models.mst_capacity import (
-    CapacityModel,
-    Samples,
-    capacity_probability,
-    machines_for,
-)
-from tidegate.models.mst_curves import (
+from tidegate.models.capacity.bayes import BayesianCapacity
+from tidegate.models.capacity.curves import (
     MODEL_1,
     MODEL_2,
     CapacityCurve,
@@ -22,6 +16,12 @@ from tidegate.models.mst_curves import (
     choose,
     disagreements,
     fit,
+)
+from tidegate.models.capacity.machines import (
+    CapacityModel,
+    Samples,
+    capacity_probability,
+    machines_for,
 )
 
 __all__ = [

@@ -15,7 +15,7 @@ from scipy.optimize import nnls
 from scipy.special import ndtri
 
 from tidegate.errors import AskedWrongly, TidegateError
-from tidegate.models.mst_capacity import Samples
+from tidegate.models.capacity.machines import Samples
 
 Vector = NDArray[np.float64]
 

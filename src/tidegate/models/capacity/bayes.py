@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtr, stdtrit
 
 from tidegate.errors import AskedWrongly
-from tidegate.models.mst_capacity import Samples
+from tidegate.models.capacity.machines import Samples
 
 Vector = NDArray[np.float64]
 

@@ -15,7 +15,7 @@ from scipy.sparse import csgraph
 from scipy.sparse import linalg as sparse_linalg
 
 from tidegate.errors import AskedWrongly, nearest
-from tidegate.models.network import SOURCE, Network
+from tidegate.models.queueing.network import SOURCE, Network
 
 Vector = npt.NDArray[np.float64]
 

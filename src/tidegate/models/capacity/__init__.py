@@ -1,0 +1,1 @@
+"""How much load m machines sustain, and how sure that is (MST)."""

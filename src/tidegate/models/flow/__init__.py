@@ -1,0 +1,1 @@
+"""A pipeline as a flow network: capacities, cuts and bottlenecks (Flink-ER)."""

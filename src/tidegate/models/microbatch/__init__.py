@@ -1,0 +1,1 @@
+"""What a micro-batch costs and what latency follows from it."""

@@ -1,0 +1,1 @@
+"""Queueing stations and networks of them (DRS)."""
