@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from tidegate.benching import Aim, Bench, Options, at_least, at_most
-from tidegate.control.policies.mst import TABLE_III
-from tidegate.control.policies.tidegate import Tuning
+from tidegate.control.capacity.mst import TABLE_III
+from tidegate.control.capacity.priced import Tuning
 from tidegate.forecast.arma import ArmaFitter
 from tidegate.sim.backtest import FEWEST_ROWS, POLICIES, Score, Shared, grid
 from tidegate.sim.capacity import APPLICATIONS

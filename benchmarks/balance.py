@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from tidegate.benching import Aim, Bench, Options, at_most
-from tidegate.control.balance import THETA, balance, imbalance
-from tidegate.control.route import even_route, rerouted
+from tidegate.control.shards.balance import THETA, balance, imbalance
+from tidegate.control.shards.route import even_route, rerouted
 
 KEYS = 100_000
 CASES = ((256, 8, 0.5), (256, 8, 1.0), (1024, 64, 0.5), (8192, 256, 0.5))

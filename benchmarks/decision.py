@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from tidegate.benching import Bench, Options, at_most
-from tidegate.control.balance import Balancer
+from tidegate.control.capacity.cycle import Bounds
+from tidegate.control.catalogue import pipeline_policy
 from tidegate.control.controller import Controller
-from tidegate.control.policies.catalogue import pipeline_policy
-from tidegate.control.policies.cycle import Bounds
+from tidegate.control.shards.balance import Balancer
 from tidegate.sim.pipeline import PipelineSimulation, Segment, Stage, World, keyed_weights
 from tidegate.workload.keys import Keys
 from tidegate.workload.profile import sine

@@ -18,7 +18,7 @@ from scipy.stats import spearmanr
 
 from tidegate.apps.waiting import Waiting, waiting_map
 from tidegate.benching import Aim, Bench, Options, at_most
-from tidegate.control.sojourn import BatchStamps, merged, sojourn
+from tidegate.control.learning.sojourn import BatchStamps, merged, sojourn
 from tidegate.models.microbatch.batch_learner import BatchLearner
 from tidegate.models.microbatch.station import BatchCost, MicroBatchStation, chance_imbalance
 from tidegate.pipelines.functions import count

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tidegate.benching import Bench, Options, at_most
-from tidegate.control.place import Counts, Executors, place, transition_bytes
+from tidegate.control.placement.place import Counts, Executors, place, transition_bytes
 
 SMALL = (32, 8, 32)
 LARGE = (1000, 64, 1000)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tidegate.benching import Aim, Bench, Options, at_least, at_most
-from tidegate.control.allocate import Allocation, assign, provision
+from tidegate.control.allocation.allocate import Allocation, assign, provision
 from tidegate.models.queueing.stations import Queues
 
 SERVICE_RATES = [1.6, 1.45, 40.0]

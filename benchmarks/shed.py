@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tidegate.benching import Bench, Options, at_least, at_most
-from tidegate.control.shed_catalogue import DEFAULT_SHEDDER, SHEDDERS, shedder
+from tidegate.control.shedding.catalogue import DEFAULT_SHEDDER, SHEDDERS, shedder
 from tidegate.errors import AskedWrongly, nearest
 from tidegate.models.shedding.estimate import estimated_count, estimated_mean, estimated_sum
 from tidegate.sim.crowd import Crowd, crowd

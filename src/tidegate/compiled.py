@@ -6,13 +6,13 @@ start of the first pipeline, plan or simulation. What is missing here is compile
 
 import numpy as np
 
-from tidegate.control.allocate import assign, provision
-from tidegate.control.balance import Balancer
+from tidegate.control.allocation.allocate import assign, provision
+from tidegate.control.capacity.cycle import Bounds
 from tidegate.control.controller import Controller
-from tidegate.control.place import Executors, place
-from tidegate.control.policies.cycle import Bounds
-from tidegate.control.policies.latency import LatencyPolicy
+from tidegate.control.latency.policy import LatencyPolicy
+from tidegate.control.placement.place import Executors, place
 from tidegate.control.rehearsal import rehearse
+from tidegate.control.shards.balance import Balancer
 from tidegate.forecast.arma import ArmaForecaster
 from tidegate.models.queueing.network import SOURCE, Edge, Network, Operator
 from tidegate.models.queueing.stations import Queues

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from tidegate.control.balance import Balancer
+from tidegate.control.capacity.cycle import Bounds
 from tidegate.control.controller import Controller, Limits
+from tidegate.control.latency.policy import LatencyOptions, LatencyPolicy
 from tidegate.control.measurement import (
     BatchMeasurement,
     Latency,
@@ -11,8 +12,7 @@ from tidegate.control.measurement import (
     OperatorMeasurement,
     SegmentMeasurement,
 )
-from tidegate.control.policies.cycle import Bounds
-from tidegate.control.policies.latency import LatencyOptions, LatencyPolicy
+from tidegate.control.shards.balance import Balancer
 from tidegate.sim.pipeline import Segment, Stage, World, keyed_weights
 from tidegate.workload.keys import Keys
 from tidegate.workload.profile import Profile, steps

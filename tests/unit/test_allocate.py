@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.control.allocate import (
+from tidegate.control.allocation.allocate import (
     LatencyOutOfReach,
     StationTooSmall,
     TooFewCores,
     assign,
     provision,
 )
-from tidegate.control.stations import Station
+from tidegate.control.allocation.stations import Station
 from tidegate.errors import AskedWrongly
 from tidegate.models.microbatch.station import BatchCost, MicroBatchStation
 from tidegate.models.queueing.mixed_cores import CoreClass, MixedCoreStation

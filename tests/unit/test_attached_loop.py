@@ -6,13 +6,13 @@ import math
 from fake_cluster import FakeCluster
 from test_attached_meter import FakeQuery, progress
 
+from tidegate.control.capacity.cycle import Bounds
 from tidegate.control.controller import Controller
 from tidegate.control.decision import Decision
+from tidegate.control.latency.policy import LatencyOptions, LatencyPolicy
 from tidegate.control.measurement import Measurement
-from tidegate.control.policies.cycle import Bounds
-from tidegate.control.policies.latency import LatencyOptions, LatencyPolicy
-from tidegate.control.policies.whole_executors import WholeExecutors
 from tidegate.control.record import Record
+from tidegate.control.whole_executors import WholeExecutors
 from tidegate.spark.attached_meter import AttachedMeter
 from tidegate.spark.negotiate import ExecutorNegotiator
 from tidegate.spark.ticker import Ticker

@@ -6,7 +6,7 @@ import pytest
 
 from tidegate.control.decision import Decision, hold
 from tidegate.control.measurement import Measurement
-from tidegate.control.policies.whole_executors import WholeExecutors
+from tidegate.control.whole_executors import WholeExecutors
 from tidegate.spark.attached_meter import (
     AttachedMeter,
     ExecutorTime,

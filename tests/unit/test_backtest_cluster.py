@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tidegate.control.baselines.fixed import GroundTruth
 from tidegate.control.decision import Decision, hold
 from tidegate.control.measurement import Measurement
-from tidegate.control.policies.fixed import GroundTruth
 from tidegate.errors import AskedWrongly
 from tidegate.sim.backtest import FEWEST_ROWS, POLICIES, Shared, grid, policies, rows
 from tidegate.sim.capacity import APPLICATIONS, applications

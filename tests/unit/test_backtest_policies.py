@@ -5,15 +5,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tidegate.control.baselines.ds2 import Ds2
+from tidegate.control.baselines.dynamic_allocation import DynamicAllocation
+from tidegate.control.baselines.fixed import GroundTruth, StaticPeak
+from tidegate.control.baselines.hpa import UtilisationThreshold
+from tidegate.control.capacity.cycle import Ahead, Bounds, Cycle
+from tidegate.control.capacity.mst import TABLE_III, MstPolicy
+from tidegate.control.capacity.price import PRICES, Price
+from tidegate.control.capacity.priced import TidegatePolicy
 from tidegate.control.measurement import Measurement
-from tidegate.control.policies.cycle import Ahead, Bounds, Cycle
-from tidegate.control.policies.ds2 import Ds2
-from tidegate.control.policies.dynamic_allocation import DynamicAllocation
-from tidegate.control.policies.fixed import GroundTruth, StaticPeak
-from tidegate.control.policies.hpa import UtilisationThreshold
-from tidegate.control.policies.mst import TABLE_III, MstPolicy
-from tidegate.control.policies.price import PRICES, Price
-from tidegate.control.policies.tidegate import TidegatePolicy
 from tidegate.control.policy import Policy
 from tidegate.forecast import Forecast
 from tidegate.forecast.analogues import THRESHOLDS, Analogues, Outlook

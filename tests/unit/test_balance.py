@@ -8,14 +8,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tidegate.control.balance import THETA, Balancer, ShardLoads, balance, imbalance
 from tidegate.control.measurement import (
     BatchMeasurement,
     Measurement,
     OperatorMeasurement,
     SegmentMeasurement,
 )
-from tidegate.control.route import even_route, rerouted, rescaled
+from tidegate.control.shards.balance import THETA, Balancer, ShardLoads, balance, imbalance
+from tidegate.control.shards.route import even_route, rerouted, rescaled
 from tidegate.errors import AskedWrongly
 
 

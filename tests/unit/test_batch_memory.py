@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from tidegate.control.catch_up import cores_to_catch_up
-from tidegate.control.coming import MOST_MARGIN, MOST_MOMENTUM, ComingLoad
+from tidegate.control.latency.catch_up import cores_to_catch_up
+from tidegate.control.latency.load_ahead import MOST_MARGIN, MOST_MOMENTUM, ComingLoad
 from tidegate.forecast.trend import DampedTrend
 from tidegate.models.microbatch.batch_memory import BatchMemory
 from tidegate.models.microbatch.station import BatchCost

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from pipeline_worlds import BOUNDS, TARGET_S, controller, measured, world
 from rich.console import Console
 
-from tidegate.control.balance import Balancer
 from tidegate.control.bottleneck import Bottleneck, BottleneckFinder
+from tidegate.control.capacity.cycle import Bounds
+from tidegate.control.catalogue import PIPELINE_POLICIES, pipeline_policy
 from tidegate.control.controller import Controller
+from tidegate.control.flow.policy import FlowPolicy
 from tidegate.control.measurement import Measurement, OperatorMeasurement
-from tidegate.control.policies.catalogue import PIPELINE_POLICIES, pipeline_policy
-from tidegate.control.policies.cycle import Bounds
-from tidegate.control.policies.flow import FlowPolicy
 from tidegate.control.record import Record
+from tidegate.control.shards.balance import Balancer
 from tidegate.errors import AskedWrongly
 from tidegate.models.flow.network import least_cut_together, limiting_cuts
 from tidegate.models.flow.stages import FIRST, StageFlow

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from tidegate.control.route import even_route
+from tidegate.control.shards.route import even_route
 from tidegate.errors import TidegateError
 from tidegate.pipelines.functions import count
 from tidegate.pipelines.graph import Keyed, TaskBounds

@@ -1,7 +1,9 @@
 """What is compiled ahead is what the first pipeline, plan and simulation would wait for."""
 
 from tidegate.compiled import compile_models
-from tidegate.control import balance, greedy, placing
+from tidegate.control.allocation import greedy
+from tidegate.control.placement import place_compiled as placing
+from tidegate.control.shards import balance
 from tidegate.forecast import arma_likelihood
 from tidegate.models.microbatch.station import batch_memory
 from tidegate.sim import engine

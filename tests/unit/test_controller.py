@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pipeline_worlds import BOUNDS, controller, measured, world
 
-from tidegate.control.balance import Balancer
+from tidegate.control.capacity.cycle import Bounds
 from tidegate.control.controller import Controller, Limits, excluded_periods
 from tidegate.control.decision import Decision, hold
 from tidegate.control.measurement import Measurement
 from tidegate.control.periods import Period
-from tidegate.control.policies.cycle import Bounds
 from tidegate.control.record import Record
 from tidegate.control.replay import replay
+from tidegate.control.shards.balance import Balancer
 from tidegate.errors import AskedWrongly
 from tidegate.sim.pipeline import simulate
 from tidegate.workload.profile import steps

@@ -4,9 +4,9 @@ import dataclasses
 
 import pytest
 
+from tidegate.control.allocation.drs import Drs, DrsFixed
+from tidegate.control.capacity.cycle import Bounds
 from tidegate.control.measurement import Latency, Measurement, OperatorMeasurement
-from tidegate.control.policies.cycle import Bounds
-from tidegate.control.policies.drs import Drs, DrsFixed
 from tidegate.control.policy import Policy
 from tidegate.errors import AskedWrongly
 from tidegate.models.queueing.stations import Queues

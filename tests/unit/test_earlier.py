@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from pipeline_worlds import controller, world
 
-from tidegate.control.counts import ClassCount, SourceCount
-from tidegate.control.earlier import earlier, floor_s, objections
 from tidegate.control.record import Record
+from tidegate.control.row_counts import ClassCount, SourceCount
+from tidegate.control.shedding.earlier_run import earlier, floor_s, objections
 from tidegate.pipelines.shedding import ShedClass
 from tidegate.sim.pipeline import simulate
 

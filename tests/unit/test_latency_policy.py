@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pipeline_worlds import BOUNDS, TARGET_S, controller, measured, world
 
-from tidegate.control.allocate import provision
+from tidegate.control.allocation.allocate import provision
+from tidegate.control.capacity.cycle import Bounds
 from tidegate.control.decision import Decision
-from tidegate.control.leaps import Ready, leap_latency_s, ready_for
+from tidegate.control.latency.policy import LatencyOptions, LatencyPolicy
+from tidegate.control.latency.surge_reserve import Ready, leap_latency_s, ready_for
 from tidegate.control.measurement import Measurement, SegmentMeasurement
-from tidegate.control.policies.cycle import Bounds
-from tidegate.control.policies.latency import LatencyOptions, LatencyPolicy
 from tidegate.errors import AskedWrongly
 from tidegate.models.microbatch.station import BatchCost, MicroBatchStation
 from tidegate.sim.pipeline import simulate

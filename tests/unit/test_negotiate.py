@@ -3,7 +3,7 @@
 import pytest
 from fake_cluster import FakeCluster
 
-from tidegate.control.policies.whole_executors import WholeExecutors
+from tidegate.control.whole_executors import WholeExecutors
 from tidegate.errors import AskedWrongly
 from tidegate.spark.loop import control_options, new_controller
 from tidegate.spark.negotiate import GRANT_PATIENCE_S, ExecutorNegotiator

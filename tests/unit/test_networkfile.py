@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tidegate.commands.networkfile import read_network
-from tidegate.control.allocate import assign
+from tidegate.control.allocation.allocate import assign
 from tidegate.errors import AskedWrongly
 from tidegate.models.queueing.stations import MODELS, Queues
 

@@ -5,7 +5,14 @@ import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array
 
-from tidegate.control.place import PHI, Counts, Executors, Placement, place, transition_bytes
+from tidegate.control.placement.place import (
+    PHI,
+    Counts,
+    Executors,
+    Placement,
+    place,
+    transition_bytes,
+)
 from tidegate.errors import AskedWrongly
 
 CASES = 300

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tidegate.control.regroup import EVERY_S, MERGED_LOAD, Regrouper, regroup
+from tidegate.control.placement.split_and_merge import EVERY_S, MERGED_LOAD, Regrouper, regroup
 from tidegate.errors import AskedWrongly
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.control.route import even_route, moved, relabelled, rerouted, rescaled
+from tidegate.control.shards.route import even_route, moved, relabelled, rerouted, rescaled
 from tidegate.errors import AskedWrongly
 
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tidegate.control.capacity.cycle import Bounds
 from tidegate.control.decision import Decision, hold
 from tidegate.control.measurement import Measurement, OperatorMeasurement, SegmentMeasurement
-from tidegate.control.policies.cycle import Bounds
-from tidegate.control.policies.within_share import WithinShare
-from tidegate.control.sharing import Claim, Sharing, divided, kept
-from tidegate.control.shed_shares import QueryLoad
+from tidegate.control.sharing.division import Claim, Sharing, divided, kept
+from tidegate.control.sharing.query_shares import QueryLoad
+from tidegate.control.sharing.within_share import WithinShare
 from tidegate.models.microbatch.station import BatchCost
 from tidegate.sim.crowd import crowd
 from tidegate.sim.pipeline import Segment, Stage, World

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.control.shed_classes import (
+from tidegate.control.sharing.query_shares import QueryLoad, shares
+from tidegate.control.shedding.classes import (
     keep_by_class,
     refuse_below_floor,
     refuse_overpromised,
 )
-from tidegate.control.shed_shares import QueryLoad, shares
-from tidegate.control.water_fill import water_fill
+from tidegate.control.shedding.water_fill import water_fill
 from tidegate.errors import AskedWrongly
 from tidegate.models.microbatch.station import BatchCost
 from tidegate.pipelines.shedding import ShedClass

@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from tidegate.control.shed import LEAST_KEEP, Look, most_keep
-from tidegate.control.shed_catalogue import SHEDDERS, shedder
-from tidegate.control.shed_feedback import (
+from tidegate.control.sharing.query_shares import QueryLoad, shares
+from tidegate.control.shedding.catalogue import SHEDDERS, shedder
+from tidegate.control.shedding.feedback_shedder import (
     PAPER_GAIN,
     PAPER_INTERVAL_S,
     FeedbackShedder,
@@ -16,8 +16,8 @@ from tidegate.control.shed_feedback import (
     gain,
     stable_below,
 )
-from tidegate.control.shed_model import MOST_CORRECTION, ModelShedder
-from tidegate.control.shed_shares import QueryLoad, shares
+from tidegate.control.shedding.model_shedder import MOST_CORRECTION, ModelShedder
+from tidegate.control.shedding.shedder import LEAST_KEEP, Look, most_keep
 from tidegate.errors import AskedWrongly
 from tidegate.models.microbatch.station import BatchCost
 from tidegate.models.shedding.outlook import RoundOutlook

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.control.counts import ClassCount, SourceCount, added
 from tidegate.control.decision import Decision
 from tidegate.control.measurement import Measurement
 from tidegate.control.record import Record
+from tidegate.control.row_counts import ClassCount, SourceCount, added
 from tidegate.pipelines.graph import Source
 from tidegate.pipelines.shedding import ShedClass, Shedding
 from tidegate.spark.allocation import Allocation

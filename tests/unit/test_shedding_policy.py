@@ -8,20 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pipeline_worlds import BOUNDS, measured, world
 
+from tidegate.control.capacity.cycle import Bounds
+from tidegate.control.catalogue import PIPELINE_POLICIES, pipeline_policy
 from tidegate.control.controller import Controller, Limits
-from tidegate.control.counts import ClassCount, SourceCount
 from tidegate.control.decision import Decision, hold
-from tidegate.control.gathering import Gathering
+from tidegate.control.latency.policy import LatencyOptions
+from tidegate.control.learning.shed_row_cost import Gathering
 from tidegate.control.measurement import BatchMeasurement, Measurement
-from tidegate.control.next_round import RoundWatch, keep_over, time_gathering_s
-from tidegate.control.policies.catalogue import PIPELINE_POLICIES, pipeline_policy
-from tidegate.control.policies.cycle import Bounds
-from tidegate.control.policies.latency import LatencyOptions
-from tidegate.control.policies.shedding import shedding
 from tidegate.control.replay import replay
-from tidegate.control.shed import LEAST_KEEP, Look
-from tidegate.control.shed_feedback import Steps
-from tidegate.control.shed_model import ModelShedder
+from tidegate.control.row_counts import ClassCount, SourceCount
+from tidegate.control.shedding.feedback_shedder import Steps
+from tidegate.control.shedding.model_shedder import ModelShedder
+from tidegate.control.shedding.next_batch import RoundWatch, keep_over, time_gathering_s
+from tidegate.control.shedding.policy import shedding
+from tidegate.control.shedding.shedder import LEAST_KEEP, Look
 from tidegate.errors import AskedWrongly
 from tidegate.pipelines.shedding import ShedClass
 from tidegate.sim.pipeline import Segment, Stage, World, simulate

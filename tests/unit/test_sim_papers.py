@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tidegate.commands.networkfile import read_network
-from tidegate.control.allocate import assign
+from tidegate.control.allocation.allocate import assign
 from tidegate.models.queueing.network import Network
 from tidegate.models.queueing.stations import Model, Queues
 from tidegate.sim.distributions import distribution

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from pipeline_worlds import BOUNDS, TARGET_S, controller, world
 
-from tidegate.control.balance import Balancer
+from tidegate.control.capacity.cycle import Bounds
+from tidegate.control.catalogue import PIPELINE_POLICIES, pipeline_policy
 from tidegate.control.controller import Controller, Limits, excluded_periods
-from tidegate.control.policies.catalogue import PIPELINE_POLICIES, pipeline_policy
-from tidegate.control.policies.cycle import Bounds
-from tidegate.control.policies.latency import LatencyOptions
+from tidegate.control.latency.policy import LatencyOptions
+from tidegate.control.shards.balance import Balancer
 from tidegate.errors import AskedWrongly
 from tidegate.models.microbatch.station import BatchCost, MicroBatchStation
 from tidegate.sim.pipeline import Outcome, Segment, Stage, World, simulate

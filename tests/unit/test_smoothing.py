@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidegate.control.learning.outliers import Outliers
+from tidegate.control.learning.smoothing import Alpha, Smoothing, Window
 from tidegate.control.measurement import BatchMeasurement
-from tidegate.control.outliers import Outliers
-from tidegate.control.smoothing import Alpha, Smoothing, Window
 from tidegate.errors import AskedWrongly
 
 VALUES = st.lists(st.floats(0.0, 1e6), min_size=1, max_size=30)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.control.sojourn import (
+from tidegate.control.learning.sojourn import (
     SLOT_US,
     BatchStamps,
     SojournWindow,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tidegate.control.transition import Change, transition
+from tidegate.control.placement.changes import Change, transition
 from tidegate.errors import AskedWrongly
 
 HELD = np.array([[2, 0], [1, 2], [0, 0]])

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.control.uniform_sojourn import SpreadBatch, uniform_sojourn
+from tidegate.control.learning.uniform_sojourn import SpreadBatch, uniform_sojourn
 
 POINTS = 4001
 BATCHES = st.lists(

@@ -17,8 +17,8 @@ from pyspark.sql import SparkSession
 
 from tidegate.apps.waiting import waiting_map
 from tidegate.benching import Aim, Bench, Options, at_least, at_most
-from tidegate.control.counts import SourceCount
 from tidegate.control.record import Record
+from tidegate.control.row_counts import SourceCount
 from tidegate.errors import TidegateError
 from tidegate.pipelines.functions import count
 from tidegate.pipelines.stream import Stream, pipeline

@@ -16,8 +16,8 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from tidegate.apps.overload import run_for
-from tidegate.control.counts import SourceCount
 from tidegate.control.record import Record
+from tidegate.control.row_counts import SourceCount
 from tidegate.errors import AskedWrongly
 from tidegate.pipelines.functions import mean, window
 from tidegate.pipelines.shedding import WEIGHT, ShedClass

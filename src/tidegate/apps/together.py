@@ -2,7 +2,7 @@
 
 Their operator waits for every row (see `waiting`), so cores are tasks and two pipelines do not
 slow each other down but by what a batch costs besides its rows. Tidegate divides the cores by the
-targets (`tidegate.control.sharing`) and each pipeline sheds what its part does not carry.
+targets (`tidegate.control.sharing.division`) and each pipeline sheds what its part does not carry.
 """
 
 import tempfile
@@ -18,8 +18,8 @@ from pyspark.sql import SparkSession
 
 from tidegate.apps.overload import WAIT_S, overload_flow
 from tidegate.benching import Aim, Bench, Options, at_least, at_most
-from tidegate.control.counts import SourceCount
 from tidegate.control.record import Record
+from tidegate.control.row_counts import SourceCount
 from tidegate.errors import TidegateError
 from tidegate.spark.loop import ControlLoop
 from tidegate.spark.run import Run

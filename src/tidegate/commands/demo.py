@@ -33,7 +33,7 @@ def demo(
         )
     # Imported here because Spark takes a second to import, and `tidegate --help` should not.
     from tidegate.apps.surge import CORES, TARGET_S, WARM_S, run_surge
-    from tidegate.control.policies.catalogue import PIPELINE_POLICIES
+    from tidegate.control.catalogue import PIPELINE_POLICIES
     from tidegate.spark.master import parse_master
     from tidegate.spark.session import session
     from tidegate.view.picture import write_picture

@@ -28,7 +28,7 @@ def plan(
     """Best latency with a number of cores, or fewest cores for a latency."""
     # Imported here because NumPy, SciPy and Numba take a second that `--help` need not wait for.
     from tidegate.commands.networkfile import read_network
-    from tidegate.control.allocate import assign, provision
+    from tidegate.control.allocation.allocate import assign, provision
     from tidegate.models.queueing.stations import MODELS, Queues
 
     if (cores is None) == (latency is None):

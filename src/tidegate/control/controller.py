@@ -12,15 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from tidegate.control.balance import Balancer
 from tidegate.control.bottleneck import Bottleneck, BottleneckFinder
+from tidegate.control.capacity.cycle import Bounds
 from tidegate.control.decision import Decision, hold
 from tidegate.control.measurement import Measurement
 from tidegate.control.periods import Period
-from tidegate.control.policies.cycle import Bounds
 from tidegate.control.policy import Policy
 from tidegate.control.record import Record
-from tidegate.control.sharing import give_way
+from tidegate.control.shards.balance import Balancer
+from tidegate.control.sharing.division import give_way
 from tidegate.errors import AskedWrongly
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tidegate.control.counts import SourceCount
+from tidegate.control.row_counts import SourceCount
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tidegate.control.bottleneck import Bottleneck
-from tidegate.control.counts import ClassCount, SourceCount
 from tidegate.control.decision import Decision
 from tidegate.control.measurement import (
     BatchMeasurement,
@@ -19,6 +18,7 @@ from tidegate.control.measurement import (
     OperatorMeasurement,
     SegmentMeasurement,
 )
+from tidegate.control.row_counts import ClassCount, SourceCount
 from tidegate.errors import TidegateError
 
 VERSION = 1

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.control.policies.cycle import Bounds, Cycle
-from tidegate.control.policies.ds2 import Ds2
-from tidegate.control.policies.dynamic_allocation import DynamicAllocation
-from tidegate.control.policies.fixed import GroundTruth, StaticPeak
-from tidegate.control.policies.hpa import UtilisationThreshold
-from tidegate.control.policies.mst import TABLE_III, MstPolicy
-from tidegate.control.policies.tidegate import TidegatePolicy, Tuning
+from tidegate.control.baselines.ds2 import Ds2
+from tidegate.control.baselines.dynamic_allocation import DynamicAllocation
+from tidegate.control.baselines.fixed import GroundTruth, StaticPeak
+from tidegate.control.baselines.hpa import UtilisationThreshold
+from tidegate.control.capacity.cycle import Bounds, Cycle
+from tidegate.control.capacity.mst import TABLE_III, MstPolicy
+from tidegate.control.capacity.priced import TidegatePolicy, Tuning
 from tidegate.control.policy import Policy
 from tidegate.errors import AskedWrongly, nearest
 from tidegate.forecast import Forecast

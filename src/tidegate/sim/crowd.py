@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidegate.control.policies.cycle import Bounds
+from tidegate.control.capacity.cycle import Bounds
 from tidegate.sim.pipeline import Outcome, Segment, Stage, World
 from tidegate.sim.together import Member, simulate_together
 from tidegate.workload.profile import steps

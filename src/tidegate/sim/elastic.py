@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.control.balance import ShardLoads
+from tidegate.control.shards.balance import ShardLoads
 from tidegate.errors import AskedWrongly, nearest
 from tidegate.sim.fluid import Fluid
 from tidegate.sim.keyload import KeyLoad, ShuffledZipf, Stocks

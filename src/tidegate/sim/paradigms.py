@@ -14,11 +14,11 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.control.allocate import TooFewCores, assign
-from tidegate.control.balance import THETA, balance
-from tidegate.control.place import Executors, place
-from tidegate.control.route import even_route, rerouted, rescaled
-from tidegate.control.transition import transition
+from tidegate.control.allocation.allocate import TooFewCores, assign
+from tidegate.control.placement.changes import transition
+from tidegate.control.placement.place import Executors, place
+from tidegate.control.shards.balance import THETA, balance
+from tidegate.control.shards.route import even_route, rerouted, rescaled
 from tidegate.models.queueing.stations import Queues
 from tidegate.sim.nodes import Nodes
 

@@ -18,9 +18,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.control.balance import imbalance
 from tidegate.control.controller import Controller
-from tidegate.control.counts import SourceCount
 from tidegate.control.decision import Decision
 from tidegate.control.measurement import (
     BatchMeasurement,
@@ -29,9 +27,11 @@ from tidegate.control.measurement import (
     OperatorMeasurement,
     SegmentMeasurement,
 )
-from tidegate.control.next_round import keep_over, time_gathering_s
 from tidegate.control.record import Record
-from tidegate.control.route import Route, even_route, rerouted, rescaled
+from tidegate.control.row_counts import SourceCount
+from tidegate.control.shards.balance import imbalance
+from tidegate.control.shards.route import Route, even_route, rerouted, rescaled
+from tidegate.control.shedding.next_batch import keep_over, time_gathering_s
 from tidegate.errors import AskedWrongly
 from tidegate.workload.keys import Keys
 from tidegate.workload.profile import Profile

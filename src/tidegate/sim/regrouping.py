@@ -1,10 +1,10 @@
-"""Executors that are split and merged while a simulation runs (control/regroup.py decides)."""
+"""Executors that are split and merged while a simulation runs (control/placement/split_and_merge.py decides)."""
 
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from tidegate.control.regroup import Regrouper, Split
+from tidegate.control.placement.split_and_merge import Regrouper, Split
 from tidegate.sim.paradigms import Groups, Vector
 
 

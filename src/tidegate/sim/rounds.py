@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.control.shed import Look, Shedder
-from tidegate.control.smoothing import Alpha
+from tidegate.control.learning.smoothing import Alpha
+from tidegate.control.shedding.shedder import Look, Shedder
 from tidegate.errors import AskedWrongly
 from tidegate.models.shedding.outlook import RoundOutlook
 from tidegate.workload.profile import Profile

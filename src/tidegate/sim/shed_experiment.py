@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tidegate.control.capacity.cycle import Bounds
+from tidegate.control.catalogue import pipeline_policy
 from tidegate.control.controller import Controller
-from tidegate.control.policies.catalogue import pipeline_policy
-from tidegate.control.policies.cycle import Bounds
-from tidegate.control.policies.latency import LatencyOptions
-from tidegate.control.policies.shedding import shedding
-from tidegate.control.shed_catalogue import shedder
-from tidegate.control.shed_classes import refuse_below_floor
+from tidegate.control.latency.policy import LatencyOptions
+from tidegate.control.shedding.catalogue import shedder
+from tidegate.control.shedding.classes import refuse_below_floor
+from tidegate.control.shedding.policy import shedding
 from tidegate.errors import AskedWrongly
 from tidegate.models.microbatch.station import BatchCost
 from tidegate.sim.pipeline import Outcome, Segment, Stage, World, simulate

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidegate.control.policies.cycle import Bounds
-from tidegate.control.policies.latency import LatencyOptions
+from tidegate.control.capacity.cycle import Bounds
+from tidegate.control.latency.policy import LatencyOptions
 from tidegate.sim.pipeline import Outcome, Segment, Stage, World
 from tidegate.sim.shed_experiment import shed_world
 from tidegate.workload.profile import steps

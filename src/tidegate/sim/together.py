@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.control.balance import Balancer
+from tidegate.control.capacity.cycle import Bounds
+from tidegate.control.catalogue import pipeline_policy
 from tidegate.control.controller import Controller
-from tidegate.control.policies.catalogue import pipeline_policy
-from tidegate.control.policies.cycle import Bounds
-from tidegate.control.policies.shedding import shedding
-from tidegate.control.policies.within_share import WithinShare
 from tidegate.control.record import Record
-from tidegate.control.sharing import Claimant, Sharing
+from tidegate.control.shards.balance import Balancer
+from tidegate.control.sharing.division import Claimant, Sharing
+from tidegate.control.sharing.within_share import WithinShare
+from tidegate.control.shedding.policy import shedding
 from tidegate.errors import AskedWrongly
 from tidegate.sim.pipeline import Outcome, PipelineSimulation, World
 

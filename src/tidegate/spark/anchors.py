@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tidegate.control.route import Route, relabelled
+from tidegate.control.shards.route import Route, relabelled
 from tidegate.spark.worker import TASK
 
 Executors = frozenset[str]

@@ -9,12 +9,12 @@ from typing import Any, Self
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tidegate.control.capacity.cycle import Bounds
 from tidegate.control.controller import Controller
 from tidegate.control.decision import Decision
+from tidegate.control.latency.policy import LatencyOptions, LatencyPolicy
 from tidegate.control.measurement import Measurement
-from tidegate.control.policies.cycle import Bounds
-from tidegate.control.policies.latency import LatencyOptions, LatencyPolicy
-from tidegate.control.policies.whole_executors import WholeExecutors
+from tidegate.control.whole_executors import WholeExecutors
 from tidegate.errors import AskedWrongly
 from tidegate.recording import RecordWriter
 from tidegate.spark.attached_meter import AttachedMeter, ExecutorTime

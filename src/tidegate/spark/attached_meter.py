@@ -15,9 +15,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tidegate.control.learning.uniform_sojourn import SpreadBatch, uniform_sojourn
 from tidegate.control.measurement import BatchMeasurement, Measurement, SegmentMeasurement
-from tidegate.control.spread import split
-from tidegate.control.uniform_sojourn import SpreadBatch, uniform_sojourn
+from tidegate.control.operator_tasks import split
 from tidegate.spark.meter import Meter, trigger_interval_s
 from tidegate.spark.negotiate import Negotiator
 from tidegate.spark.pipeline_meter import STALE_S

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidegate.control.route import Route
+from tidegate.control.shards.route import Route
 from tidegate.spark.state.files import Durable
 
 _KEPT = 8

@@ -15,7 +15,7 @@ from typing import Protocol
 from pyspark.sql import SparkSession
 
 from tidegate.control.measurement import Measurement
-from tidegate.control.sharing import Claimant, Sharing
+from tidegate.control.sharing.division import Claimant, Sharing
 from tidegate.spark.negotiate import ExecutorNegotiator, cores_there
 from tidegate.spark.run import between_batches
 from tidegate.spark.segment import SegmentRun

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tidegate.control.counts import ClassCount, SourceCount
+from tidegate.control.row_counts import ClassCount, SourceCount
 from tidegate.pipelines.graph import Segment, Source
 from tidegate.spark.batchplan import BatchPlan
 from tidegate.spark.frames import first_reader, origins

@@ -8,7 +8,7 @@ have told when the rows arrived: a surge seen there is answered one whole batch 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tidegate.control.sojourn import SLOT_US, Stamps, merged
+from tidegate.control.learning.sojourn import SLOT_US, Stamps, merged
 from tidegate.pipelines.graph import Segment, Source
 from tidegate.spark.frames import first_reader
 from tidegate.spark.report import TaskReport

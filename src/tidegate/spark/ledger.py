@@ -8,7 +8,7 @@ shed and has not asked for it has no ledger, and pays for none.
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tidegate.control.counts import ClassCount, SourceCount, added
+from tidegate.control.row_counts import ClassCount, SourceCount, added
 from tidegate.spark.state.files import Durable
 
 _KEPT = 8

@@ -6,17 +6,17 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
-from tidegate.control.balance import Balancer
+from tidegate.control.capacity.cycle import Bounds
+from tidegate.control.catalogue import PIPELINE_POLICIES, pipeline_policy
 from tidegate.control.controller import Controller, Limits, excluded_periods
 from tidegate.control.decision import Decision
+from tidegate.control.latency.policy import STEADY_RATIO, LatencyOptions
 from tidegate.control.measurement import Measurement
-from tidegate.control.policies.catalogue import PIPELINE_POLICIES, pipeline_policy
-from tidegate.control.policies.cycle import Bounds
-from tidegate.control.policies.latency import STEADY_RATIO, LatencyOptions
-from tidegate.control.policies.shedding import shedding
-from tidegate.control.policies.whole_executors import WholeExecutors
-from tidegate.control.policies.within_share import WithinShare
-from tidegate.control.shed_catalogue import DEFAULT_SHEDDER, SHEDDERS
+from tidegate.control.shards.balance import Balancer
+from tidegate.control.sharing.within_share import WithinShare
+from tidegate.control.shedding.catalogue import DEFAULT_SHEDDER, SHEDDERS
+from tidegate.control.shedding.policy import shedding
+from tidegate.control.whole_executors import WholeExecutors
 from tidegate.errors import AskedWrongly, nearest
 from tidegate.pipelines.shedding import ShedClass
 from tidegate.recording import RecordWriter

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tidegate.control.learning.sojourn import BatchStamps, SojournWindow, sojourn
 from tidegate.control.measurement import Latency
-from tidegate.control.sojourn import BatchStamps, SojournWindow, sojourn
 from tidegate.spark.progress import BatchProgress, batch_progress
 from tidegate.spark.stamps import StampCounter
 

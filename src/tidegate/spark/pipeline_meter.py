@@ -13,15 +13,8 @@ from typing import Any
 import numpy as np
 from pyspark.sql import SparkSession
 
-from tidegate.control.counts import SourceCount, added
-from tidegate.control.measurement import (
-    BatchMeasurement,
-    Measurement,
-    OperatorMeasurement,
-    SegmentMeasurement,
-)
-from tidegate.control.outliers import NEW_TASKS
-from tidegate.control.sojourn import (
+from tidegate.control.learning.outliers import NEW_TASKS
+from tidegate.control.learning.sojourn import (
     SLOT_US,
     BatchStamps,
     SojournWindow,
@@ -29,6 +22,13 @@ from tidegate.control.sojourn import (
     mean_sojourn_s,
     merged,
 )
+from tidegate.control.measurement import (
+    BatchMeasurement,
+    Measurement,
+    OperatorMeasurement,
+    SegmentMeasurement,
+)
+from tidegate.control.row_counts import SourceCount, added
 from tidegate.pipelines.graph import Keyed, Map, Segment, TaskBounds
 from tidegate.spark.early import Early, early, early_of, offered_stamps
 from tidegate.spark.meter import Meter, trigger_interval_s

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from tidegate.control.earlier import Earlier, earlier, floor_s, objections
-from tidegate.control.policies.latency import STEADY_RATIO
-from tidegate.control.shed_classes import refuse_below_floor
+from tidegate.control.latency.policy import STEADY_RATIO
+from tidegate.control.shedding.classes import refuse_below_floor
+from tidegate.control.shedding.earlier_run import Earlier, earlier, floor_s, objections
 from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.recording import CURRENT, read_readable
 from tidegate.spark.loop import ControlOptions

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pyspark import AccumulatorParam
 
-from tidegate.control.sojourn import Stamps
+from tidegate.control.learning.sojourn import Stamps
 from tidegate.spark.shedder import ShedCounts
 from tidegate.spark.state.version import TaskChange
 

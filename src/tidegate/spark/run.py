@@ -9,7 +9,7 @@ from typing import Protocol
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tidegate.control.counts import SourceCount
+from tidegate.control.row_counts import SourceCount
 from tidegate.errors import AskedWrongly, TidegateError, nearest
 from tidegate.pipelines.graph import Graph
 from tidegate.spark.batchplan import OperatorPlan

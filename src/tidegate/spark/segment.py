@@ -17,8 +17,8 @@ from threading import Lock
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from tidegate.control.counts import SourceCount
-from tidegate.control.next_round import time_gathering_s
+from tidegate.control.row_counts import SourceCount
+from tidegate.control.shedding.next_batch import time_gathering_s
 from tidegate.errors import TidegateError
 from tidegate.pipelines.graph import Keyed, Segment, Sink, Source
 from tidegate.spark.allocation import Allocation

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as compute
 from numpy.typing import NDArray
 
-from tidegate.control.counts import ClassCount, SourceCount
-from tidegate.control.sojourn import Stamps, merged
+from tidegate.control.learning.sojourn import Stamps, merged
+from tidegate.control.row_counts import ClassCount, SourceCount
 from tidegate.pipelines.shedding import WEIGHT
 from tidegate.spark.batchplan import BatchPlan
 from tidegate.spark.stamps import ArrivalSample

@@ -20,7 +20,7 @@ from pyspark import Accumulator, AccumulatorParam, TaskContext, cloudpickle
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DoubleType, StructField, StructType
 
-from tidegate.control.counts import SourceCount, added
+from tidegate.control.row_counts import SourceCount, added
 from tidegate.errors import AskedWrongly, TidegateError, nearest
 from tidegate.pipelines.schema import arrow_schema
 from tidegate.pipelines.shedding import WEIGHT, ShedClass, Shedding, shedding_of

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import Accumulator, AccumulatorParam, SparkContext, TaskContext
 
-from tidegate.control.sojourn import Stamps, merged
+from tidegate.control.learning.sojourn import Stamps, merged
 
 ArrowStage: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """What `DataFrame.mapInArrow` takes."""

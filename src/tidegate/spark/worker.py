@@ -16,7 +16,7 @@ import pyarrow.compute as compute
 from numpy.typing import NDArray
 from pyspark import TaskContext
 
-from tidegate.control.sojourn import Stamps, merged
+from tidegate.control.learning.sojourn import Stamps, merged
 from tidegate.pipelines.keyed import KeyedBatch, Update
 from tidegate.spark.failure import told_of
 from tidegate.spark.report import TaskReport

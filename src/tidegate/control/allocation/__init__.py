@@ -1,0 +1,1 @@
+"""Which station gets how many cores (DRS), and the DRS policies."""

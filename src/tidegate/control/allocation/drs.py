@@ -1,0 +1,225 @@
+"""DRS's two schedulers (IV-B) over operators as M/M/k or GI/G/k stations.
+
+`drs-fixed` gives K_max cores the best split. `drs` asks for more above T_max, lets go below T_min,
+and in between splits the cores it has anew when that is worth it. T_ra, the time between changes,
+is the controller's. What the queueing model does not see (here a micro-batch's fixed cost) is
+measured sojourn beyond the model's; it is smoothed and taken off the target.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tidegate.control.allocation.allocate import (
+    Allocation,
+    Infeasible,
+    LatencyOutOfReach,
+    assign,
+    provision,
+)
+from tidegate.control.capacity.cycle import Bounds
+from tidegate.control.decision import Decision, hold
+from tidegate.control.learning.smoothing import Alpha, Smoothing, Window
+from tidegate.control.measurement import Measurement, OperatorMeasurement
+from tidegate.errors import AskedWrongly
+from tidegate.models.queueing.stations import Model, Queues
+from tidegate.units import format_duration
+
+_WORTH_IT = 0.95
+"""A new split of the same cores must leave at most this much of the latency."""
+
+
+class _Stations:
+    """Operators' rates, smoothed over a window (IV-A), as queueing stations."""
+
+    def __init__(self, model: Model, window: int) -> None:
+        self._model = model
+        self._smoothing = Smoothing(lambda: Window(window))
+
+    def of(self, measurement: Measurement) -> Queues | None:
+        """None while an operator has not been seen at work."""
+        smooth = self._smoothing.update
+        arriving, serving, varying = [], [], []
+        for operator in measurement.operators:
+            if operator.service_rate <= 0.0:
+                return None
+            name = operator.name
+            arriving.append(smooth(f"{name}.arrival", operator.arrival_rate))
+            serving.append(smooth(f"{name}.service", operator.service_rate))
+            scv = (operator.arrival_scv + operator.service_scv) / 2.0
+            varying.append(scv if self._model == "gigk" else 1.0)
+        outside = smooth("outside", measurement.arrival_rate)
+        if not arriving or outside <= 0.0:
+            return None
+        return Queues.of(arriving, serving, variability=varying, external_rate=outside)
+
+
+class DrsFixed:
+    """Optimisation (6): the lowest latency that K_max cores give."""
+
+    name = "drs-fixed"
+
+    def __init__(self, cores: int, *, model: Model = "mmk", window: int = 6) -> None:
+        if cores < 1:
+            raise AskedWrongly(f"drs-fixed needs at least 1 core, not {cores}")
+        self._cores = cores
+        self._stations = _Stations(model, window)
+
+    def decide(self, measurement: Measurement) -> Decision:
+        """Algorithm 1 on the present rates; a change only where the split differs."""
+        queues = self._stations.of(measurement)
+        if queues is None:
+            return hold("no operator's rates are known yet")
+        best, notes = _split(queues, measurement, self._cores)
+        tasks = _tasks(measurement, best)
+        if not tasks and measurement.cores_asked == self._cores:
+            return Decision(reason="the cores are split as they should be", notes=notes)
+        return Decision(
+            reason=f"the best split of {self._cores} cores is {_shown(measurement, best)}",
+            cores=None if measurement.cores_asked == self._cores else self._cores,
+            tasks=tasks,
+            notes=notes,
+            expected_latency_s=_finite(best),
+        )
+
+
+class Drs:
+    """Optimisation (8): the fewest cores with a latency of at most T_max."""
+
+    name = "drs"
+
+    def __init__(
+        self,
+        t_max_s: float,
+        t_min_s: float,
+        bounds: Bounds,
+        *,
+        model: Model = "mmk",
+        window: int = 6,
+    ) -> None:
+        if not 0.0 <= t_min_s < t_max_s:
+            raise AskedWrongly(
+                f"T_min is {t_min_s:g} s and T_max {t_max_s:g} s; give a T_min below T_max"
+            )
+        self._t_max_s, self._t_min_s = t_max_s, t_min_s
+        self._bounds = bounds
+        self._stations = _Stations(model, window)
+        self._latency = Window(window)
+        self._unseen = Alpha(0.8)
+        self._unseen_s = 0.0
+        self._measured_s: float | None = None
+
+    @property
+    def beliefs(self) -> dict[str, float]:
+        """The part of the latency that the queueing model does not see."""
+        return {"unseen_s": self._unseen_s}
+
+    def decide(self, measurement: Measurement) -> Decision:
+        """Scale out above T_max, in below T_min, split anew in between."""
+        queues = self._stations.of(measurement)
+        if measurement.latency is not None:
+            self._measured_s = self._latency.update(measurement.latency.mean_s)
+        measured_s = self._measured_s
+        if queues is None or measured_s is None:
+            return hold("no sojourn or no operator's rates are known yet")
+        have = np.array([operator.tasks for operator in measurement.operators])
+        total = int(have.sum())
+        modelled_s = float(queues.network_latency(have)) if (have > queues.load).all() else np.inf
+        # Rows in a pipeline at T_max are lambda T_max (Little); more of them tell of a backlog.
+        normal_rows = 1.5 * self._t_max_s * measurement.arrival_rate
+        if np.isfinite(modelled_s) and measurement.backlog_rows <= normal_rows:
+            self._unseen_s = self._unseen.update(max(measured_s - modelled_s, 0.0))
+        shown = f"{format_duration(measured_s)} measured"
+        if measured_s > self._t_max_s:
+            best, notes = self._fewest(queues, measurement)
+            if best.total <= total:
+                best, more = _split(queues, measurement, min(total + 1, self._bounds.most))
+                notes += more
+            why = f"{shown}, T_max is {format_duration(self._t_max_s)}"
+            return self._change(measurement, best, why, notes)
+        if measured_s < self._t_min_s:
+            best, notes = self._fewest(queues, measurement)
+            if best.total < total:
+                why = f"{shown}, T_min is {format_duration(self._t_min_s)}"
+                return self._change(measurement, best, why, notes)
+            return Decision(reason=f"{shown}, and no core can go", notes=notes)
+        best, notes = _split(queues, measurement, total)
+        if best.latency_s <= _WORTH_IT * modelled_s and _tasks(measurement, best):
+            return self._change(measurement, best, f"{shown}, but another split is better", notes)
+        return Decision(reason=f"{shown}, between T_min and T_max", notes=notes)
+
+    def _fewest(
+        self, queues: Queues, measurement: Measurement
+    ) -> tuple[Allocation, tuple[str, ...]]:
+        """Algorithm 2 for what is left of T_max; all cores when nothing is."""
+        left_s = self._t_max_s - self._unseen_s
+        notes: tuple[str, ...] = ()
+        try:
+            least, most = _limits(measurement.operators)
+            best = provision(queues, max(left_s, 1e-9), least=least, most=most)
+            if best.total <= self._bounds.most:
+                return best, notes
+        except LatencyOutOfReach as error:
+            floor_s = error.latency_reachable_s + self._unseen_s
+            notes = (
+                f"T_max of {format_duration(self._t_max_s)} is below the floor of"
+                f" {format_duration(floor_s, round_up=True)}; it runs at its best",
+            )
+        except Infeasible as error:
+            notes = (str(error),)
+        best, more = _split(queues, measurement, self._bounds.most)
+        return best, notes + more
+
+    def _change(
+        self, measurement: Measurement, best: Allocation, why: str, notes: tuple[str, ...]
+    ) -> Decision:
+        cores = self._bounds.clamp(best.total)
+        return Decision(
+            reason=f"{why}: {cores} cores as {_shown(measurement, best)}",
+            cores=None if cores == measurement.cores_asked else cores,
+            tasks=_tasks(measurement, best),
+            notes=notes,
+            expected_latency_s=_finite(best, self._unseen_s),
+        )
+
+
+def _limits(operators: tuple[OperatorMeasurement, ...]) -> tuple[list[int], list[int]]:
+    least = [max(operator.least_tasks, 1) for operator in operators]
+    most = [1 << 30 if op.most_tasks is None else op.most_tasks for op in operators]
+    return least, most
+
+
+def _split(
+    queues: Queues, measurement: Measurement, cores: int
+) -> tuple[Allocation, tuple[str, ...]]:
+    """Algorithm 1; where the cores cannot keep up, the split that does best by the load."""
+    least, most = _limits(measurement.operators)
+    try:
+        return assign(queues, cores, least=least, most=most), ()
+    except Infeasible as error:
+        notes = (str(error),)
+    share = queues.load / max(float(queues.load.sum()), 1e-12)
+    given = np.clip(np.floor(share * cores).astype(np.int64), least, most)
+    for index in np.argsort(-share):
+        spare = cores - int(given.sum())
+        given[index] = min(given[index] + max(spare, 0), most[index])
+    return Allocation(given, int(given.sum()), float("inf")), notes
+
+
+def _tasks(measurement: Measurement, best: Allocation) -> Mapping[str, int]:
+    return {
+        operator.name: int(count)
+        for operator, count in zip(measurement.operators, best.cores, strict=True)
+        if int(count) != operator.tasks
+    }
+
+
+def _shown(measurement: Measurement, best: Allocation) -> str:
+    return ", ".join(
+        f"{operator.name} {int(count)}"
+        for operator, count in zip(measurement.operators, best.cores, strict=True)
+    )
+
+
+def _finite(best: Allocation, more_s: float = 0.0) -> float | None:
+    return best.latency_s + more_s if np.isfinite(best.latency_s) else None

@@ -1,0 +1,304 @@
+"""The compiled heart of the allocator: greedy marginal allocation over a station table.
+
+`_fill` is DRS's Algorithm 1 with a heap: one core at a time to the station that gains most, which
+is optimal because every station is convex (theorem 1). `_leap` gets close to the same answer in few
+steps, by bisection on the marginal benefit: whatever gains more than a threshold is taken by every
+greedy run that reaches it, so the cores above the threshold can be taken at once, and `_fill` does
+the rest. Both walk a station's curve by the same recurrence from the same start, bit for bit, so
+they agree even where two stations tie (the first one wins).
+"""
+
+import math
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+from tidegate.control.allocation.stations import (
+    COLUMNS,
+    FIXED,
+    FLOOR,
+    GROWTH,
+    INTERVAL,
+    LOAD,
+    WAIT,
+    WEIGHT,
+)
+from tidegate.models.queueing.erlang import delay_from_loss, erlang_loss, gain_from_loss, next_loss
+
+_TINIEST = 5e-324
+_NEAR = 1e-10
+"""Share of the target below which a running sum is replaced by a fresh one before it decides."""
+
+
+@nb.njit(cache=True)
+def _batch_latency(row: Any, cores: float) -> float:
+    """Weighted latency of a micro-batch segment: the larger of its two regimes (see models)."""
+    overhead = row[FIXED] + row[GROWTH] * cores
+    back_to_back = 1.5 * overhead * cores / (cores - row[LOAD])
+    resting = row[INTERVAL] / 2.0 + overhead + row[INTERVAL] * row[LOAD] / cores
+    return float(row[WEIGHT] * max(back_to_back, resting))
+
+
+@nb.njit(cache=True)
+def _batch_gain(row: Any, cores: float) -> float:
+    """What one more core takes off it: a closed form in each regime, so that nothing cancels."""
+    load, growth, interval = row[LOAD], row[GROWTH], row[INTERVAL]
+    spare = cores - load
+    rests = (row[FIXED] + growth * cores) * cores < interval * spare
+    will_rest = (row[FIXED] + growth * (cores + 1.0)) * (cores + 1.0) < interval * (spare + 1.0)
+    if rests and will_rest:
+        return float(row[WEIGHT] * (interval * load / (cores * (cores + 1.0)) - growth))
+    if rests or will_rest:
+        return _batch_latency(row, cores) - _batch_latency(row, cores + 1.0)
+    curved = (row[FIXED] + growth * load) * load / (spare * (spare + 1.0))
+    return float(row[WEIGHT] * 1.5 * (curved - growth))
+
+
+@nb.njit(cache=True)
+def _gain(row: Any, cores: float, loss: float) -> float:
+    """What one more core takes off the network's latency."""
+    if row[WEIGHT] != 0.0:
+        return _batch_gain(row, cores)
+    return float(row[WAIT] * gain_from_loss(cores, row[LOAD], loss))
+
+
+@nb.njit(cache=True)
+def _floor(table: Any) -> float:
+    """The part of the latency that no core takes away: the queues' service times."""
+    total = 0.0
+    lost = 0.0
+    for index in range(len(table)):
+        part = table[index, FLOOR] - lost
+        grown = total + part
+        lost = (grown - total) - part
+        total = grown
+    return total
+
+
+@nb.njit(cache=True)
+def _excess(table: Any, cores: Any, losses: Any) -> float:
+    """The rest of the latency (DRS eq. 4): waits, and micro-batches whole; compensated sum.
+
+    Kept apart from the floor so that it has all its digits even when it is tiny.
+    """
+    total = 0.0
+    lost = 0.0
+    for index in range(len(table)):
+        row = table[index]
+        if row[WEIGHT] != 0.0:
+            part = _batch_latency(row, cores[index])
+        else:
+            part = row[WAIT] * delay_from_loss(cores[index], row[LOAD], losses[index])
+        part -= lost
+        grown = total + part
+        lost = (grown - total) - part
+        total = grown
+    return total
+
+
+@nb.njit(cache=True)
+def _start(table: Any, least: Any, most: Any, cores: Any, losses: Any) -> int:
+    """The smallest allocation allowed; the index of a station that cannot be stable, or -1."""
+    for index in range(len(table)):
+        load = table[index, LOAD]
+        if not load < most[index]:
+            return index
+        count = max(math.floor(load) + 1, least[index], 1)
+        if count > most[index]:
+            return index
+        cores[index] = count
+        losses[index] = erlang_loss(float(count), load) if table[index, WEIGHT] == 0.0 else 0.0
+    return -1
+
+
+@nb.njit(cache=True)
+def _sift(gains: Any, order: Any, size: int, place: int) -> None:
+    """Lets the entry at `place` sink below larger gains; of equal gains the first station leads."""
+    gain, which = gains[place], order[place]
+    while True:
+        child = 2 * place + 1
+        if child >= size:
+            break
+        other = child + 1
+        if other < size and (
+            gains[other] > gains[child]
+            or (gains[other] == gains[child] and order[other] < order[child])
+        ):
+            child = other
+        if gains[child] < gain or (gains[child] == gain and order[child] > which):
+            break
+        gains[place], order[place] = gains[child], order[child]
+        place = child
+    gains[place], order[place] = gain, which
+
+
+@nb.njit(cache=True)
+def _fill(
+    table: Any, most: Any, cores: Any, losses: Any, total: int, budget: int, target: float
+) -> float:
+    """Hands out cores until the budget, the target or the benefit ends; the latency reached."""
+    size = len(table)
+    gains = np.empty(size)
+    order = np.empty(size, np.int64)
+    for index in range(size):
+        order[index] = index
+        gains[index] = (
+            _gain(table[index], cores[index], losses[index]) if cores[index] < most[index] else 0.0
+        )
+    for place in range(size // 2 - 1, -1, -1):
+        _sift(gains, order, size, place)
+    floor = _floor(table)
+    fresh = _excess(table, cores, losses)
+    running = fresh
+    while total < budget and gains[0] > 0.0:
+        if target > 0.0:
+            # A running sum drifts; near the target, or far from where it began, sum afresh.
+            if running < 0.5 * fresh or floor + running * (1.0 - _NEAR) <= target:
+                running = fresh = _excess(table, cores, losses)
+            if floor + running <= target:
+                break
+            running -= gains[0]
+        index = order[0]
+        row = table[index]
+        cores[index] += 1
+        total += 1
+        if row[WEIGHT] == 0.0:
+            losses[index] = next_loss(losses[index], cores[index], row[LOAD])
+        gains[0] = _gain(row, cores[index], losses[index]) if cores[index] < most[index] else 0.0
+        _sift(gains, order, size, 0)
+    return floor + _excess(table, cores, losses)
+
+
+@nb.njit(cache=True)
+def _gallop(row: Any, count: int, most: int, threshold: float) -> int:
+    """Cores of a micro-batch segment once every core that gains more than the threshold is in.
+
+    Its gain needs no recurrence, so doubling steps and bisection find the place.
+    """
+    step = 1
+    while count + step <= most and _batch_gain(row, count + step - 1) > threshold:
+        count += step
+        step *= 2
+    while step > 0:
+        if count + step <= most and _batch_gain(row, count + step - 1) > threshold:
+            count += step
+        step //= 2
+    return count
+
+
+@nb.njit(cache=True)
+def _leap(
+    table: Any, most: Any, cores: Any, losses: Any, total: int, budget: int, target: float
+) -> int:
+    """Takes at once cores that `_fill` would take one by one; the total then handed out.
+
+    Stops when what is left to decide is about one core per station.
+    """
+    size = len(table)
+    further = np.empty(size, np.int64)
+    further_losses = np.empty(size)
+    floor = _floor(table)
+    high = 0.0
+    for index in range(size):
+        if cores[index] < most[index]:
+            high = max(high, _gain(table[index], cores[index], losses[index]))
+    low = 0.0
+    reach = 1.0 / 16.0
+    while high > 0.0 and budget - total > size:
+        if low > 0.0:
+            threshold = math.sqrt(low) * math.sqrt(high)
+            if not low < threshold < high:
+                break
+        else:
+            threshold = high * reach
+            reach *= reach
+        sum_cores = total
+        for index in range(size):
+            row = table[index]
+            count, loss = cores[index], losses[index]
+            if row[WEIGHT] != 0.0:
+                count = _gallop(row, count, most[index], threshold)
+                sum_cores += count - cores[index]
+            else:
+                while count < most[index] and _gain(row, count, loss) > threshold:
+                    count += 1
+                    sum_cores += 1
+                    loss = next_loss(loss, count, row[LOAD])
+                    if sum_cores > budget:
+                        break
+            further[index], further_losses[index] = count, loss
+            if sum_cores > budget:
+                break
+        beyond = sum_cores > budget
+        if not beyond and target > 0.0:
+            excess = _excess(table, further, further_losses)
+            beyond = floor + excess * (1.0 - _NEAR) <= target
+        if beyond:
+            low = max(threshold, _TINIEST)  # never zero, or the search would start again
+            if sum_cores <= budget and sum_cores - total <= size:
+                break
+        else:
+            cores[:] = further
+            losses[:] = further_losses
+            total = sum_cores
+            high = threshold
+    return total
+
+
+@nb.njit(cache=True)
+def reachable(table: Any, least: Any, most: Any) -> float:
+    """The lowest latency of any allocation: every station at its maximum or where more hurts.
+
+    Minus infinity when a station cannot be stable, which `allocate` tells better.
+    """
+    size = len(table)
+    cores = np.empty(size, np.int64)
+    losses = np.zeros(size)
+    for index in range(size):
+        row = table[index]
+        if not row[LOAD] < most[index] or least[index] > most[index]:
+            return -math.inf
+        if row[WEIGHT] != 0.0:
+            stable = max(math.floor(row[LOAD]) + 1, least[index])
+            cores[index] = _gallop(row, stable, most[index], 0.0)
+        else:
+            cores[index] = most[index]
+            losses[index] = erlang_loss(float(most[index]), row[LOAD])
+    return _floor(table) + _excess(table, cores, losses)
+
+
+@nb.njit(cache=True)
+def queue_rows(arrival: Any, service: Any, variability: Any, visits: Any) -> Any:
+    """The station table of queues; rows of a rate that makes no sense have a load of nan."""
+    rows = np.zeros((len(arrival), COLUMNS))
+    for index in range(len(arrival)):
+        if service[index] > 0.0 and arrival[index] >= 0.0 and variability[index] >= 0.0:
+            rows[index, LOAD] = arrival[index] / service[index]
+            rows[index, FLOOR] = visits[index] / service[index]
+            rows[index, WAIT] = variability[index] * rows[index, FLOOR]
+        else:
+            rows[index, LOAD] = math.nan
+    return rows
+
+
+@nb.njit(cache=True)
+def allocate(
+    table: Any, least: Any, most: Any, budget: int, target: float, leaping: bool
+) -> tuple[Any, int, float, int]:
+    """Cores per station, their sum, the latency, and a station that cannot be stable (or -1).
+
+    A negative target asks for the best latency within the budget. The latency is infinite when the
+    smallest allocation is already beyond the budget.
+    """
+    size = len(table)
+    cores = np.zeros(size, np.int64)
+    losses = np.empty(size)
+    unstable = _start(table, least, most, cores, losses)
+    total = cores.sum()
+    if unstable >= 0 or total > budget:
+        return cores, total, math.inf, unstable
+    if leaping:
+        total = _leap(table, most, cores, losses, total, budget, target)
+    latency = _fill(table, most, cores, losses, total, budget, target)
+    return cores, cores.sum(), latency, -1

@@ -1,0 +1,1 @@
+"""Policies to compare with: thresholds, DS2, dynamic allocation, fixed."""

@@ -1,0 +1,72 @@
+"""DS2, as Flink's autoscaler runs it: true processing rate, utilisation target, catch-up."""
+
+import math
+from collections import deque
+
+from tidegate.control.capacity.cycle import Bounds
+from tidegate.control.decision import Decision, hold
+from tidegate.control.measurement import Measurement
+
+
+class Ds2:
+    """parallelism = current x (target rate + backlog / catch-up) / (true rate x utilisation).
+
+    The true processing rate is what the machines would do if they never waited: throughput over
+    the busy share, averaged over the metrics window. It scales linearly by design, within a
+    utilisation boundary that keeps small changes from being acted on; it leaves a change alone for
+    the stabilisation time, and lets machines go only when the largest wish of the scale-down
+    interval allows it. The defaults are Flink's (target 0.7, boundary 0.3, catch-up 30 minutes,
+    stabilisation 5 minutes, scale-down interval an hour), but for the window: 5 minutes, not 15.
+    """
+
+    name = "ds2"
+
+    def __init__(
+        self,
+        bounds: Bounds,
+        *,
+        utilisation: float = 0.7,
+        boundary: float = 0.3,
+        catch_up_minutes: float = 30.0,
+        window_minutes: int = 5,
+        stabilisation_minutes: int = 5,
+        scale_down_minutes: int = 60,
+    ) -> None:
+        self._bounds = bounds
+        self._utilisation = utilisation
+        self._boundary = boundary
+        self._catch_up_s = catch_up_minutes * 60.0
+        self._loads: deque[float] = deque(maxlen=window_minutes)
+        self._per_machine: deque[float] = deque(maxlen=window_minutes)
+        self._wishes: deque[int] = deque(maxlen=scale_down_minutes)
+        self._stabilisation_s = stabilisation_minutes * 60.0
+        self._changed_at_s = -math.inf
+
+    def decide(self, measurement: Measurement) -> Decision:
+        """Every minute, with the metrics of the window."""
+        busy = measurement.cores_busy
+        self._loads.append(measurement.arrival_rate)
+        if busy is not None and busy > 0:
+            self._per_machine.append(measurement.processed_rate / busy)
+        if not self._per_machine:
+            return hold("no true processing rate is known yet")
+        true_rate = sum(self._per_machine) / len(self._per_machine)
+        load = sum(self._loads) / len(self._loads)
+        wanted = load / self._utilisation + measurement.backlog_rows / self._catch_up_s
+        if true_rate <= 0:
+            return hold("no load")
+        wish = self._bounds.clamp(math.ceil(wanted / true_rate))
+        self._wishes.append(wish)
+        current = measurement.cores_asked
+        offered = load + measurement.backlog_rows / self._catch_up_s
+        utilisation = offered / (true_rate * current)
+        if abs(utilisation - self._utilisation) <= self._boundary * self._utilisation:
+            return hold(f"utilisation {utilisation:.0%} is within its boundary")
+        if measurement.at_s - self._changed_at_s < self._stabilisation_s:
+            return hold("the last change is settling")
+        if wish < current:
+            wish = min(current, max(self._wishes))
+        if wish == current:
+            return hold("the scale-down interval has seen a larger need")
+        self._changed_at_s = measurement.at_s
+        return Decision(cores=wish, reason=f"utilisation {utilisation:.0%} at the true rate")

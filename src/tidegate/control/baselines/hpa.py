@@ -1,0 +1,49 @@
+"""A utilisation threshold with hysteresis, as Kubernetes' HorizontalPodAutoscaler has it."""
+
+import math
+from collections import deque
+
+from tidegate.control.capacity.cycle import Bounds
+from tidegate.control.decision import Decision, hold
+from tidegate.control.measurement import Measurement
+
+
+class UtilisationThreshold:
+    """desired = ceil(current x utilisation / target), within a tolerance of 10 %; fewer only when
+    the largest wish of the last five minutes allows it (the HPA's stabilisation window)."""
+
+    name = "hpa"
+
+    def __init__(
+        self,
+        bounds: Bounds,
+        *,
+        target: float = 0.7,
+        tolerance: float = 0.1,
+        stabilisation_minutes: int = 5,
+    ) -> None:
+        self._bounds = bounds
+        self._target = target
+        self._tolerance = tolerance
+        self._wishes: deque[int] = deque(maxlen=stabilisation_minutes)
+
+    def decide(self, measurement: Measurement) -> Decision:
+        """Every minute (the HPA looks every 15 seconds)."""
+        if measurement.cores_busy is None:
+            return hold("no utilisation is measured")
+        current = measurement.cores_granted
+        if measurement.cores_asked > current:
+            self._wishes.append(measurement.cores_asked)
+            return hold("machines are starting")
+        utilisation = measurement.cores_busy / max(current, 1)
+        ratio = utilisation / self._target
+        wish = current
+        if abs(ratio - 1.0) > self._tolerance:
+            wish = self._bounds.clamp(math.ceil(current * ratio))
+        self._wishes.append(wish)
+        wish = max(self._wishes) if wish < current else wish
+        if wish == current:
+            return hold(f"utilisation {utilisation:.0%} is near its target")
+        return Decision(
+            cores=wish, reason=f"utilisation {utilisation:.0%}, target {self._target:.0%}"
+        )

@@ -1,0 +1,37 @@
+"""Lets a policy that only counts cores run a pipeline: every stage as wide as its cores."""
+
+import dataclasses
+import math
+
+from tidegate.control.decision import Decision, hold
+from tidegate.control.measurement import Measurement
+from tidegate.control.operator_tasks import shared, tasks_on
+from tidegate.control.policy import Policy
+
+
+class OnPipeline:
+    """Asks the inner policy every `every_s`; tasks follow the cores that are granted."""
+
+    def __init__(self, inner: Policy, *, every_s: float = 1.0, name: str | None = None) -> None:
+        self._inner = inner
+        self._every_s = every_s
+        self._name = name or inner.name
+        self._asked_s = -math.inf
+
+    @property
+    def name(self) -> str:
+        """The inner policy's, unless given."""
+        return self._name
+
+    def decide(self, measurement: Measurement) -> Decision:
+        """The inner decision with tasks, or the tasks of cores that have come."""
+        decision = hold("between two looks")
+        if measurement.at_s - self._asked_s >= self._every_s - 1e-6:
+            self._asked_s = measurement.at_s
+            decision = self._inner.decide(measurement)
+        asked = measurement.cores_asked if decision.cores is None else decision.cores
+        usable = min(asked, measurement.cores_granted)
+        if asked > usable and (measurement.grant_s or 0.0) <= 2.0 * measurement.step_s:
+            usable = asked  # they come with the next batch
+        tasks = tasks_on(measurement, shared(measurement, usable))
+        return dataclasses.replace(decision, tasks=tasks)

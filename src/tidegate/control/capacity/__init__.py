@@ -1,0 +1,1 @@
+"""Policies for machines by the minute (MST), and the priced one."""

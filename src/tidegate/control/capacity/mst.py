@@ -1,0 +1,111 @@
+"""The MST paper's policies 0 to 7 (table III): three techniques, each on or off."""
+
+from dataclasses import dataclass
+
+from tidegate.control.capacity.cycle import Ahead, Bounds, Cycle
+from tidegate.control.decision import Decision, hold
+from tidegate.control.measurement import Measurement
+from tidegate.forecast import Forecaster
+from tidegate.models.capacity.door import CapacityModel, machines_for
+
+
+@dataclass(frozen=True, slots=True)
+class Techniques:
+    """A row of table III."""
+
+    uncertainty: bool
+    """UA: count the capacity model's variance (eq. 8, 21)."""
+    learning: bool
+    """OL: learn from saturated intervals (III-B)."""
+    forecast: bool
+    """ARMA: plan for the highest expected load of the next cycle (eq. 14-18)."""
+
+
+TABLE_III: dict[str, Techniques] = {
+    "0:MST": Techniques(False, False, False),
+    "1:MST+UA": Techniques(True, False, False),
+    "2:MST+OL": Techniques(False, True, False),
+    "3:MST+UA+OL": Techniques(True, True, False),
+    "4:MST;ARMA": Techniques(False, False, True),
+    "5:MST+UA;ARMA": Techniques(True, False, True),
+    "6:MST+OL;ARMA": Techniques(False, True, True),
+    "7:MST+UA+OL;ARMA": Techniques(True, True, True),
+}
+
+
+class MstPolicy:
+    """One of the eight. Without a forecaster it decides at t for the load it sees (III-A3);
+    with one, at t - U for the highest load expected in [t, t + S) (III-D)."""
+
+    def __init__(
+        self,
+        name: str,
+        model: CapacityModel,
+        rho: float,
+        *,
+        bounds: Bounds,
+        forecaster: Forecaster | None = None,
+        cycle: Cycle | None = None,
+    ) -> None:
+        self._name = name
+        self._techniques = TABLE_III[name]
+        if self._techniques.forecast != (forecaster is not None):
+            raise ValueError(f"policy {name} takes a forecaster exactly when it is an ARMA one")
+        self._model = model
+        self._rho = rho
+        self._bounds = bounds
+        self._forecaster = forecaster
+        self._cycle = cycle or Cycle()
+        self._ahead = Ahead(self._cycle)
+        self._learned_at = -1
+
+    @property
+    def name(self) -> str:
+        """As table III prints it."""
+        return self._name
+
+    def decide(self, measurement: Measurement) -> Decision:
+        """Once a cycle a plan, otherwise hold."""
+        if self._techniques.learning:
+            self._learn(measurement)
+        minute = self._cycle.minute_of(measurement)
+        if self._forecaster is None:
+            if minute != 0:
+                return hold("within the cycle")
+            machines = self.machines(measurement.arrival_rate, 0.0)
+            return Decision(cores=machines, reason=f"the load is {measurement.arrival_rate:.4g}")
+        self._forecaster.observe(measurement.arrival_rate, measurement.at_s)
+        if minute == self._ahead.plans_at:
+            load, variance = self._highest(self._forecaster)
+            machines = self.machines(load, variance)
+            return self._ahead.plan(machines, f"a load of {load:.4g} is coming", measurement)
+        if minute == 0:
+            return self._ahead.begin(measurement)
+        return hold("within the cycle")
+
+    def machines(self, load: float, load_variance: float) -> int:
+        """Eq. 4, 8, 18 or 21, whichever the techniques make it."""
+        uncertain = self._techniques.uncertainty or self._techniques.forecast
+        needed = machines_for(
+            load,
+            self._rho if uncertain else 0.5,
+            self._model,
+            self._bounds.most,
+            load_variance=load_variance,
+            model_variance=self._techniques.uncertainty,
+        )
+        return self._bounds.clamp(needed)
+
+    def _highest(self, forecaster: Forecaster) -> tuple[float, float]:
+        """The step of eq. 14, U + k ahead of the last minute seen."""
+        lead = self._cycle.startup_minutes
+        load, variance = forecaster.forecast(lead + self._cycle.minutes).highest(skip=lead)
+        return max(load, 0.0), max(variance, 0.0)
+
+    def _learn(self, measurement: Measurement) -> None:
+        """One sample a cycle from an interval that violated the objective (III-B)."""
+        cycle = int((measurement.at_s - measurement.interval_s) // (60 * self._cycle.minutes))
+        violated = measurement.processed_rate <= measurement.arrival_rate
+        if measurement.saturated and violated and cycle != self._learned_at:
+            self._model.observe(measurement.cores_granted, measurement.processed_rate)
+            self._learned_at = cycle

@@ -1,0 +1,289 @@
+"""The default policy: load and capacity uncertainty together, at a price that is calibrated online.
+
+Each minute it weighs, for every number of machines, what they cost against what may be late in the
+minute that a start asked for now will serve:
+
+    S m  +  U max(0, m - planned)  +  W shortfall(m)  +  price x base x late(m)
+
+S m are machine-minutes (S = 1), U per machine added is what a start costs (it is paid for and does
+not work yet: the paper's future work), the shortfall is work that is put off and must be caught up
+by machines later, and late(m) the expected minutes with a load at or above capacity. Load comes as
+an `Outlook` (analogues, not a normal distribution), capacity as the quantiles of the Bayesian
+model; the price is the conformal part (see `price`). It never asks for fewer than do the likely
+load, and the backlog within `catch_up_s`.
+
+With a cycle of ten minutes the same policy keeps to the paper's discipline (`tidegate-cycle`): one
+number of machines for each S minutes, planned U before.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from tidegate.control.capacity.cycle import Bounds, Cycle
+from tidegate.control.capacity.price import PRICES, Price
+from tidegate.control.decision import Decision, hold
+from tidegate.control.measurement import Measurement
+from tidegate.forecast.analogues import THRESHOLDS, Outlook
+from tidegate.models.capacity.door import BayesianCapacity
+
+Vector = NDArray[np.float64]
+
+QUANTILES = (0.02, 0.1, 0.3, 0.5, 0.7, 0.9)
+"""Capacity is integrated over these quantiles ..."""
+QUANTILE_WEIGHTS: Vector = np.array([0.05, 0.15, 0.2, 0.2, 0.2, 0.2])
+"""... with these weights."""
+MEAN_NEED_MINUTES = 3000.0
+"""The mean machines in use are remembered so long."""
+SAMPLE_MINUTES = 10
+"""One machine count gives one capacity sample in this time: neighbouring minutes say the same."""
+IGNORED_BACKLOG_S = 3.0
+"""Backlog of less than this much load is left to the slack there is anyway."""
+LEAST_UTILISATION = 0.3
+"""Below this a busy share says too little about the capacity."""
+
+
+class LoadOutlook(Protocol):
+    """What the policy needs to know of the coming load."""
+
+    def observe(self, load: float, at_s: float) -> None:
+        """One more minute."""
+        ...
+
+    def outlook(self) -> Outlook:
+        """The window that a start asked for now will serve."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """The few numbers that were chosen, not derived."""
+
+    shortfall_weight: float = 1.5
+    """W: what work put off costs, against doing it now (1: the same)."""
+    fairness: float = 0.5
+    """Base of the price: 0 is the mean machines in use, so that busy hours are given up first;
+    1 is what the present load needs, so that a late minute is worth as much at any hour."""
+    catch_up_s: float = 600.0
+    """Time within which backlog is to be gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Machines for the minutes from `begin` up to, and without, `end`."""
+
+    begin: int
+    end: int
+    machines: int
+    choices: NDArray[np.int64]
+    """What each price would have chosen: a place in the counts."""
+    capacities: Vector
+    """Capacity as it was believed: one row per number of machines, one column per quantile."""
+    reason: str
+
+
+class TidegatePolicy:
+    """See the module's text. Called once a minute; deterministic."""
+
+    def __init__(
+        self,
+        outlook: LoadOutlook,
+        capacity: BayesianCapacity,
+        rho: float,
+        *,
+        bounds: Bounds,
+        cycle: Cycle | None = None,
+        tuning: Tuning | None = None,
+    ) -> None:
+        self._outlook = outlook
+        self._capacity = capacity
+        self._bounds = bounds
+        self._cycle = cycle or Cycle(minutes=1)
+        self._tuning = tuning or Tuning()
+        self._price = Price(rho, self._cycle.minutes)
+        self._counts = np.arange(bounds.least, bounds.most + 1)
+        self._mean_need = 0.0
+        self._weighed = 0
+        self._refresh()
+        self._plans: list[_Plan] = []
+        self._replayed_up = np.zeros(len(PRICES), dtype=np.int64)
+        self._loads: list[float] = []
+        self._late = 0
+        self._learned: set[int] = set()
+
+    @property
+    def name(self) -> str:
+        """`tidegate`, or `tidegate-cycle` when it keeps to a cycle."""
+        return "tidegate" if self._cycle.minutes == 1 else "tidegate-cycle"
+
+    def decide(self, measurement: Measurement) -> Decision:
+        """Learn every minute, plan when a cycle is U away, have what the plans need."""
+        now = round(measurement.at_s / 60.0)
+        self._outlook.observe(measurement.arrival_rate, measurement.at_s)
+        self._learn(measurement)
+        self._settle(measurement, now)
+        begin = now + self._cycle.startup_minutes
+        if begin % self._cycle.minutes == 0:
+            self._plans.append(self._plan(measurement, begin))
+        if not self._plans:
+            return hold("no plan yet")
+        # What starts now is there at `begin`; what leaves, leaves now.
+        plan = max(self._plans, key=lambda plan: plan.machines)
+        if self._plans[0].begin > now and plan.machines < measurement.cores_asked:
+            return hold("the first plan begins later")
+        if plan.machines == measurement.cores_asked:
+            return hold(plan.reason)
+        return Decision(cores=plan.machines, reason=plan.reason)
+
+    def _plan(self, measurement: Measurement, begin: int) -> _Plan:
+        coming = self._outlook.outlook()
+        expected = coming.median_load()
+        planned = max((plan.machines for plan in self._plans), default=measurement.cores_asked)
+        choices, late = self._weigh(coming, planned)
+        place = self._price.choose(late)
+        chosen = int(choices[place])
+        machines = int(self._counts[chosen])
+        gap = "; the collector is silent, so the load before it holds" if coming.gap else ""
+        reason = f"a load of {expected:.4g} expected, {late[place]:.2g} minutes late{gap}"
+        fewest = self._sustain(expected, measurement.backlog_rows)
+        if fewest > machines:
+            machines = fewest
+            reason = f"a load of {expected:.4g} and {measurement.backlog_rows:.4g} waiting to do"
+        end = begin + self._cycle.minutes
+        return _Plan(begin, end, machines, choices, self._capacities, reason)
+
+    def _weigh(self, coming: Outlook, planned: int) -> tuple[NDArray[np.int64], Vector]:
+        """What each price would choose (a place in the counts), and its late minutes."""
+        level = max(coming.level, 1e-300)
+        middle = self._capacities[:, QUANTILES.index(0.5)]
+        enough = min(int(np.searchsorted(middle, level)), len(self._counts) - 1)
+        need = float(self._counts[enough])
+        self._weighed += 1
+        weight = max(1.0 / self._weighed, self._cycle.minutes / MEAN_NEED_MINUTES)
+        self._mean_need += (need - self._mean_need) * weight
+        fairness = self._tuning.fairness
+        base = need**fairness * self._mean_need ** (1 - fairness)
+        machines_per_load = need / max(float(middle[enough]), 1e-300)
+        choices, late = _weigh(
+            self._log_capacities - math.log(level),
+            QUANTILE_WEIGHTS,
+            coming.minutes_above,
+            THRESHOLDS,
+            self._counts,
+            planned,
+            float(self._cycle.minutes),
+            float(self._cycle.startup_minutes),
+            self._tuning.shortfall_weight * level * machines_per_load,
+            base * PRICES,
+        )
+        return choices, late
+
+    def _settle(self, measurement: Measurement, now: int) -> None:
+        """The minute is over: what would each price have had late, and what was late?"""
+        if not self._plans or self._plans[0].begin >= now:
+            return
+        late = measurement.saturated and measurement.processed_rate <= measurement.arrival_rate
+        self._loads.append(measurement.arrival_rate)
+        self._late += late
+        plan = self._plans[0]
+        if plan.end > now:
+            return
+        # Machines that a later plan needs are not let go in between: they serve this one, too.
+        up = plan.choices
+        if len(self._plans) > 1:
+            later = np.max([other.choices for other in self._plans[1:]], axis=0)
+            up = np.maximum(up, np.minimum(self._replayed_up, later))
+        self._replayed_up = up
+        loads = np.array(self._loads)
+        over = (loads >= plan.capacities[up][..., None]).sum(axis=-1) @ QUANTILE_WEIGHTS
+        self._price.settle(over, self._late)
+        self._plans.pop(0)
+        self._loads.clear()
+        self._late = 0
+
+    def _sustain(self, load: float, backlog_rows: float) -> int:
+        """Never fewer than do the likely load (eq. 4) and the backlog within its time.
+
+        Without this a load far beyond all machines would ask for none: nothing would be saved.
+        """
+        behind = backlog_rows > IGNORED_BACKLOG_S * load
+        target = load + (backlog_rows / self._tuning.catch_up_s if behind else 0.0)
+        enough = self._mean_capacity > target
+        return int(self._counts[int(np.argmax(enough))]) if enough.any() else self._bounds.most
+
+    def _learn(self, measurement: Measurement) -> None:
+        """One capacity sample a machine count and ten minutes: saturation, or the busy share."""
+        if round(measurement.at_s / 60.0) % SAMPLE_MINUTES == 1:
+            self._learned.clear()
+        machines = measurement.cores_granted
+        if machines in self._learned or measurement.processed_rate <= 0:
+            return
+        if measurement.saturated:
+            sample = measurement.processed_rate
+        elif measurement.cores_busy is not None:
+            utilisation = measurement.cores_busy / machines
+            if not LEAST_UTILISATION <= utilisation < 1.0:
+                return
+            sample = measurement.processed_rate / utilisation
+        else:
+            return
+        if math.isfinite(sample) and sample > 0:
+            self._capacity.observe(machines, sample)
+            self._learned.add(machines)
+            self._refresh()
+
+    def _refresh(self) -> None:
+        """Capacities at `QUANTILES`, one row per number of machines: they change with a sample."""
+        columns = [self._capacity.quantile(self._counts, q) for q in QUANTILES]
+        self._mean_capacity = self._capacity.mean(self._counts)
+        self._capacities = np.maximum(np.stack(columns, axis=1), 1e-300)
+        self._log_capacities = np.log(self._capacities)
+
+
+@njit(cache=True)
+def _weigh(  # type: ignore[no-untyped-def]
+    ratios,
+    weights,
+    above,
+    thresholds,
+    counts,
+    planned,
+    cycle_minutes,
+    startup_minutes,
+    shortfall_price,
+    late_prices,
+):  # pragma: no cover - compiled
+    """The cheapest number of machines at each price of a late minute, and its late minutes."""
+    size = len(thresholds)
+    first = thresholds[0]
+    step = thresholds[1] - thresholds[0]
+    # load-minutes above each threshold: the area under the exceedance curve beyond it
+    beyond = np.zeros(size)
+    for b in range(size - 2, -1, -1):
+        growth = math.exp(thresholds[b + 1]) - math.exp(thresholds[b])
+        beyond[b] = beyond[b + 1] + above[b] * growth
+    best = np.full(len(late_prices), np.inf)
+    choices = np.zeros(len(late_prices), dtype=np.int64)
+    late_out = np.zeros(len(late_prices))
+    for m in range(len(counts)):
+        late = 0.0
+        put_off = 0.0
+        for q in range(len(weights)):
+            place = min(max((ratios[m, q] - first) / step, 0.0), size - 1.001)
+            b = int(place)
+            part = place - b
+            late += weights[q] * (above[b] * (1 - part) + above[b + 1] * part)
+            put_off += weights[q] * (beyond[b] * (1 - part) + beyond[b + 1] * part)
+        cost = cycle_minutes * counts[m] + shortfall_price * put_off
+        cost += startup_minutes * max(counts[m] - planned, 0)
+        for p in range(len(late_prices)):
+            total = cost + late_prices[p] * late
+            if total < best[p]:
+                best[p] = total
+                choices[p] = m
+                late_out[p] = late
+    return choices, late_out

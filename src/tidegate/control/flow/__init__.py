@@ -1,0 +1,1 @@
+"""The bottleneck and the policy that widens it (Flink-ER)."""

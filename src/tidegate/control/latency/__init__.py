@@ -1,0 +1,1 @@
+"""The default policy: the fewest cores that hold a latency target."""

@@ -1,0 +1,1 @@
+"""What is learned from measurements and shared by every policy that needs it."""

@@ -1,0 +1,133 @@
+"""What is believed of one segment: its batch cost, learned online, and its imbalance."""
+
+import numpy as np
+import numpy.typing as npt
+
+from tidegate.control.learning.outliers import NEW_TASKS, Outliers
+from tidegate.control.learning.smoothing import Alpha
+from tidegate.control.measurement import Measurement, SegmentMeasurement
+from tidegate.control.shards.balance import THETA
+from tidegate.models.microbatch.batch_memory import BatchMemory
+from tidegate.models.microbatch.station import BatchCost, MicroBatchStation
+
+
+class SegmentModel:
+    """Batches in, a station out."""
+
+    def __init__(self) -> None:
+        self._memory = BatchMemory()
+        self._outliers = Outliers()
+        self._work = Alpha(0.9)
+        self._work_s: float | None = None
+        self._imbalance = Alpha(0.6)
+        self.imbalance = 1.0
+        self.cost: BatchCost | None = None
+        self.left_out: str | None = None
+        """Why the last batch was not learned from, if so."""
+        self.settled = 0
+        """Batches that ended since the tasks last changed."""
+        self._tasks = 0
+        self._slowly = Alpha(0.85)
+        self._lasting = 1.0
+        self._hot = 0.0
+        self._keyed = 0.0
+        self._named = ""
+
+    def learn(self, measurement: Measurement, segment: SegmentMeasurement) -> None:
+        """Take in the batches of the tick and fit again when there are any."""
+        self._suggest_work(measurement, segment)
+        self._find_hottest(measurement, segment.name)
+        learned = False
+        for batch in segment.batches:
+            self.settled = self.settled + 1 if batch.tasks == self._tasks else 0
+            self._tasks = batch.tasks
+            delta = max(batch.imbalance, 1.0)
+            expected_s = None
+            if self.cost is not None:
+                expected_s = self.cost.duration_s(batch.rows, batch.tasks, delta)
+            self.left_out = self._outliers.reason(batch, expected_s)
+            if self.cost is None and self.left_out == NEW_TASKS:
+                self.left_out = None  # a little too long a batch is better than none to go by
+            if self.left_out is not None or batch.rows <= 0:
+                continue
+            self.imbalance = max(self._imbalance.update(delta), 1.0)
+            self._lasting = self._slowly.update(delta)
+            self._memory.observe(
+                rows=batch.rows,
+                tasks=batch.tasks,
+                duration_s=batch.duration_s,
+                imbalance=delta,
+                at_s=batch.ended_s,
+            )
+            learned = True
+        if learned:
+            self.cost = self._memory.fit(measurement.at_s, self._work_s)
+
+    def station(
+        self, rate: float, visits: float, interval_s: float, cores: int | None = None
+    ) -> MicroBatchStation | None:
+        """The segment at a rate of its own rows on so many cores; None before it is known."""
+        if self.cost is None:
+            return None
+        return MicroBatchStation(
+            cost=self.cost,
+            arrival_rate=rate,
+            imbalance=self.imbalance if cores is None else self.imbalance_on(cores),
+            interval_s=interval_s,
+            visit_ratio=max(visits, 1e-9),
+        )
+
+    def imbalances(self, most: int) -> npt.NDArray[np.float64]:
+        """`imbalance_on` for 1 to `most` cores."""
+        cores = np.arange(1, most + 1, dtype=np.float64)
+        hot = 1.0 + self._keyed * np.maximum(self._hot * cores - 1.0, 0.0)
+        return np.maximum(np.where(cores == self._tasks, self._mended, self._anew), hot)
+
+    def imbalance_on(self, cores: int) -> float:
+        """delta to expect on so many cores once shards are balanced.
+
+        Rebalancing is free and comes first, so a new imbalance is not bought off with cores unless
+        it lasts. What a route cannot mend is the hottest shard: alone on a task it takes p k times
+        the mean, more on more tasks.
+        """
+        routed = self._mended if cores == self._tasks else self._anew
+        return max(routed, 1.0 + self._keyed * max(self._hot * cores - 1.0, 0.0))
+
+    @property
+    def _anew(self) -> float:
+        """On another number of tasks: shards are dealt anew, and balanced to theta, not better."""
+        return max(self._mended, 1.0 + self._keyed * (THETA - 1.0))
+
+    @property
+    def _mended(self) -> float:
+        """The present imbalance, or what a rebalance will soon have made of it."""
+        if self._hot <= 0.0:
+            return self.imbalance
+        return min(self.imbalance, max(THETA, self._lasting))
+
+    def _suggest_work(self, measurement: Measurement, segment: SegmentMeasurement) -> None:
+        """Core seconds per row from busy time: a guess, for while batches are too alike to tell.
+
+        Per row of the segment: an operator that makes many rows of one has many more.
+        """
+        inside = [op for op in measurement.operators if op.segment == segment.name]
+        rows = sum(batch.rows for batch in segment.batches)
+        busy_s = sum(op.busy_s for op in inside)
+        if rows > 0 and busy_s > 0.0:
+            self._work_s = self._work.update(busy_s / rows)
+        elif len(measurement.segments) == 1 and measurement.processed_rate > 0.0:
+            busy = measurement.cores_busy
+            if busy is not None and busy > 0.0:
+                self._work_s = self._work.update(busy / measurement.processed_rate)
+
+    def _find_hottest(self, measurement: Measurement, name: str) -> None:
+        """p, the hottest shard's share of its operator's rows, and that operator's of the work."""
+        inside = [op for op in measurement.operators if op.segment == name]
+        busy_s = sum(op.busy_s for op in inside)
+        for operator in inside:
+            rows = sum(operator.shard_rows)
+            if rows > 0 and busy_s > 0.0:
+                hot = max(operator.shard_rows) / rows
+                keyed = operator.busy_s / busy_s
+                if hot * keyed >= self._hot * self._keyed or self._named == operator.name:
+                    self._hot, self._keyed, self._named = hot, keyed, operator.name

@@ -1,0 +1,1 @@
+"""Which cores of which nodes (Elasticutor 4.2)."""

@@ -1,0 +1,1 @@
+"""Shard routes and their balance (Elasticutor 3.1)."""

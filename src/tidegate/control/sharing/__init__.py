@@ -1,0 +1,1 @@
+"""The cores of one application, divided among its pipelines."""

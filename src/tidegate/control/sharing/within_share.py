@@ -1,0 +1,37 @@
+"""Several pipelines in one application: what is not this one's to have is given up at once."""
+
+import dataclasses
+
+from tidegate.control.decision import Decision
+from tidegate.control.measurement import Measurement
+from tidegate.control.operator_tasks import shared, tasks_on
+from tidegate.control.wrapper import Around
+
+
+class WithinShare(Around):
+    """The inner policy, within the cores that the other pipelines leave (`control.sharing`).
+
+    A policy plans within what is allowed by itself or is cut here. What it holds already beyond
+    that it must let go without its usual patience: another pipeline needs it now.
+    """
+
+    def decide(self, measurement: Measurement) -> Decision:
+        """The inner decision, cut to what is allowed."""
+        decision = self._inner.decide(measurement)
+        allowed = measurement.cores_allowed
+        asked = measurement.cores_asked if decision.cores is None else decision.cores
+        if allowed is None or asked <= allowed:
+            return decision
+        has = allowed == measurement.cores_asked
+        usable = min(allowed, measurement.cores_granted)
+        narrow = sum(segment.tasks for segment in measurement.segments) < usable
+        # What it has already it may still come to use; else nothing changes by being cut again.
+        changes = not has or (bool(decision.tasks) and narrow)
+        spread = shared(measurement, usable if has else allowed)
+        return dataclasses.replace(
+            decision,
+            reason=f"{decision.reason}; {allowed} cores are its share of the application's",
+            cores=None if has else allowed,
+            tasks=tasks_on(measurement, spread) if changes else {},
+            expected_latency_s=None,
+        )

@@ -1,0 +1,1 @@
+"""How much to shed, and of which rows (Overload)."""

@@ -1,0 +1,122 @@
+"""When the next micro-batch begins, and how many rows it will find: what shedding is decided for.
+
+A decision holds from the next batch on, and that one takes what has arrived since the last began.
+So its size is known before it runs, from the arrivals so far and from how long the running one will
+still take; a leap of the load shows there long before latency shows it. Between two batches the
+next one is the one that waits for the decision.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tidegate.control.measurement import Measurement
+from tidegate.control.shedding.shedder import LEAST_KEEP
+
+IDLE_S = 0.5
+"""Between two batches under load there is next to nothing; more is no load."""
+
+
+def keep_over(keep: float, span_s: float | None, gathered_s: float) -> float:
+    """The share to keep of a batch whose rows came over another time than was foreseen.
+
+    As many rows as were meant: the share of a batch that was held up would be more rows than its
+    target allows, the next would be held up by them in turn, and so on with the ratio rho, so that
+    one late batch would count 1 / (1 - rho) times.
+    """
+    if span_s is None or keep >= 1.0 or gathered_s <= 0.0:
+        return keep
+    return min(max(keep * span_s / gathered_s, min(keep, LEAST_KEEP)), 1.0)
+
+
+def time_gathering_s(begun_s: float, ended_s: float, now_s: float) -> float:
+    """Time over which the rows of a batch that begins now came: since the last one began.
+
+    Zero, so that a share stays a share, when nothing began for a while after it had ended: then the
+    source was silent, or a trigger was waited for, and how long rows have come is not known.
+    """
+    return 0.0 if now_s - ended_s > IDLE_S else now_s - begun_s
+
+
+@dataclass(frozen=True, slots=True)
+class NextRound:
+    """The batch that a decision of now is about."""
+
+    begins_s: float
+    offered_rows: float
+    span_s: float
+    """Time over which its rows arrive: since the running one began."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """The batch that has begun and not ended."""
+
+    begun_s: float
+    kept_rows: float
+    shed_rows: float
+
+
+class RoundWatch:
+    """Sees every measurement; follows the first segment, which reads the sources."""
+
+    def __init__(self) -> None:
+        self._rates: deque[tuple[float, float, float]] = deque()
+        """Begin, end and rate of the ticks since the newest ended batch began."""
+        self._running: _Running | None = None
+        self._ended: tuple[float, float] | None = None
+        """End and duration of the newest batch, while the keep of the next may still change."""
+        self._between = False
+        self.begun_s: float | None = None
+        """When the newest batch that has ended began."""
+        self.waits_since_s: float | None = None
+        """When the one before it began: since then its rows have come."""
+
+    def observe(self, measurement: Measurement, span_s: float | None = None) -> None:
+        """One more tick; `span_s` is the span that the keep in force is meant for."""
+        at_s = measurement.at_s
+        self._rates.append((at_s - measurement.interval_s, at_s, measurement.arrival_rate))
+        first = measurement.segments[0] if measurement.segments else None
+        self._between = first is not None and first.between
+        if first is not None and first.batches:
+            begun = [self.begun_s, *(batch.ended_s - batch.duration_s for batch in first.batches)]
+            self.waits_since_s, self.begun_s = begun[-2:]
+            self._ended = first.batches[-1].ended_s, first.batches[-1].duration_s
+        if self._ended is not None and self.begun_s is not None:
+            ended_s, duration_s = self._ended
+            offered = self.arrived(self.begun_s, ended_s)
+            kept = keep_over(measurement.keep, span_s, duration_s) * offered
+            self._running = _Running(ended_s, kept, offered - kept)
+            while self._rates[0][1] < self.begun_s:
+                self._rates.popleft()
+            if not self._between:
+                self._ended = None
+
+    def arrived(self, begin_s: float, end_s: float) -> float:
+        """Rows that came between two moments, by the rates of the ticks."""
+        return sum(
+            rate * max(min(end, end_s) - max(begin, begin_s), 0.0)
+            for begin, end, rate in self._rates
+        )
+
+    def next_round(
+        self, measurement: Measurement, duration_s: Callable[[float, float], float]
+    ) -> NextRound | None:
+        """The next batch; `duration_s` is of a batch with so many rows kept and shed.
+
+        None before a batch has ended.
+        """
+        running = self._running
+        if running is None or self.begun_s is None:
+            return None
+        if self._between:
+            # What waits is counted by the rate that has just been told; ticks before it knew less.
+            at_s = measurement.at_s
+            rows = max(self.arrived(self.begun_s, at_s), measurement.segments[0].backlog_rows)
+            return NextRound(at_s, rows, at_s - self.begun_s)
+        takes_s = duration_s(running.kept_rows, running.shed_rows)
+        takes_s = max(takes_s, measurement.segments[0].trigger_s)
+        begins_s = max(running.begun_s + takes_s, measurement.at_s)
+        waiting = self.arrived(running.begun_s, measurement.at_s)
+        coming = measurement.arrival_rate * (begins_s - measurement.at_s)
+        return NextRound(begins_s, waiting + coming, begins_s - running.begun_s)
