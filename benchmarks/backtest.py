@@ -18,9 +18,9 @@ from tidegate.benching import Aim, Bench, Options, at_least, at_most
 from tidegate.control.capacity.mst import TABLE_III
 from tidegate.control.capacity.priced import Tuning
 from tidegate.forecast.arma import ArmaFitter
-from tidegate.sim.backtest import FEWEST_ROWS, POLICIES, Score, Shared, grid
-from tidegate.sim.capacity import APPLICATIONS
-from tidegate.sim.cluster import cluster
+from tidegate.sim.capacity.applications import APPLICATIONS
+from tidegate.sim.capacity.backtest import FEWEST_ROWS, POLICIES, Score, Shared, grid
+from tidegate.sim.capacity.cluster import cluster
 from tidegate.workload.trace import read_trace
 from tidegate.workload.weeks import WEEKS
 

@@ -11,7 +11,13 @@ from tidegate.control.capacity.cycle import Bounds
 from tidegate.control.catalogue import pipeline_policy
 from tidegate.control.controller import Controller
 from tidegate.control.shards.balance import Balancer
-from tidegate.sim.pipeline import PipelineSimulation, Segment, Stage, World, keyed_weights
+from tidegate.sim.microbatch.pipeline import (
+    PipelineSimulation,
+    Segment,
+    Stage,
+    World,
+    keyed_weights,
+)
 from tidegate.workload.keys import Keys
 from tidegate.workload.profile import sine
 

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from tidegate.benching import Bench, Options, at_least, at_most
-from tidegate.sim.elastic import Experiment, Outcome, micro, stocks
-from tidegate.sim.elastic import run as simulate
-from tidegate.sim.keyload import ShuffledZipf
-from tidegate.sim.nodes import Nodes
-from tidegate.sim.paradigms import PARADIGMS, Paradigm
+from tidegate.sim.placement.elastic import Experiment, Outcome, micro, stocks
+from tidegate.sim.placement.elastic import run as simulate
+from tidegate.sim.placement.key_load import ShuffledZipf
+from tidegate.sim.placement.nodes import Nodes
+from tidegate.sim.placement.paradigms import PARADIGMS, Paradigm
 
 Results = list[dict[str, Any]]
 OPEN_LOAD = 0.4

@@ -14,9 +14,9 @@ from tidegate.benching import Bench, Options, at_least, at_most
 from tidegate.control.shedding.catalogue import DEFAULT_SHEDDER, SHEDDERS, shedder
 from tidegate.errors import AskedWrongly, nearest
 from tidegate.models.shedding.estimate import estimated_count, estimated_mean, estimated_sum
-from tidegate.sim.crowd import Crowd, crowd
-from tidegate.sim.rounds import simulate_rounds
-from tidegate.sim.shed_experiment import (
+from tidegate.sim.sharing.many_pipelines import Crowd, crowd
+from tidegate.sim.shedding.engine import simulate_rounds
+from tidegate.sim.shedding.experiment import (
     BODIES,
     INTERVAL_S,
     Series,
@@ -26,7 +26,7 @@ from tidegate.sim.shed_experiment import (
     overload,
     pooled,
 )
-from tidegate.sim.shed_until_cores import TARGET_S, UntilCores, shed_until_cores
+from tidegate.sim.shedding.until_cores_come import TARGET_S, UntilCores, shed_until_cores
 from tidegate.view.svg import Line, Panel, write_svg
 
 TARGETS_S = (0.5, 1.0, 2.0, 3.0)

@@ -13,7 +13,7 @@ import ciw
 from tidegate.benching import Bench, Options, at_least, at_most
 from tidegate.models.queueing.network import SOURCE, Edge, Network, Operator
 from tidegate.models.queueing.stations import Queues
-from tidegate.sim.network import simulate
+from tidegate.sim.queueing.network import simulate
 
 NETWORK = Network(
     rate=13.0,

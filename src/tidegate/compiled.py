@@ -16,7 +16,7 @@ from tidegate.control.shards.balance import Balancer
 from tidegate.forecast.arma import ArmaForecaster
 from tidegate.models.queueing.network import SOURCE, Edge, Network, Operator
 from tidegate.models.queueing.stations import Queues
-from tidegate.sim.network import simulate
+from tidegate.sim.queueing.network import simulate
 
 
 def compile_models() -> None:

@@ -13,7 +13,7 @@ from tidegate.control.measurement import (
     SegmentMeasurement,
 )
 from tidegate.control.shards.balance import Balancer
-from tidegate.sim.pipeline import Segment, Stage, World, keyed_weights
+from tidegate.sim.microbatch.pipeline import Segment, Stage, World, keyed_weights
 from tidegate.workload.keys import Keys
 from tidegate.workload.profile import Profile, steps
 

@@ -11,9 +11,9 @@ from tidegate.control.baselines.fixed import GroundTruth
 from tidegate.control.decision import Decision, hold
 from tidegate.control.measurement import Measurement
 from tidegate.errors import AskedWrongly
-from tidegate.sim.backtest import FEWEST_ROWS, POLICIES, Shared, grid, policies, rows
-from tidegate.sim.capacity import APPLICATIONS, applications
-from tidegate.sim.cluster import cluster, scale_to_peak, simulate
+from tidegate.sim.capacity.applications import APPLICATIONS, applications
+from tidegate.sim.capacity.backtest import FEWEST_ROWS, POLICIES, Shared, grid, policies, rows
+from tidegate.sim.capacity.cluster import cluster, scale_to_peak, simulate
 from tidegate.workload.trace import read_trace
 from tidegate.workload.weeks import WEEKS
 

@@ -22,7 +22,7 @@ from tidegate.control.shards.balance import Balancer
 from tidegate.errors import AskedWrongly
 from tidegate.models.flow.network import least_cut_together, limiting_cuts
 from tidegate.models.flow.stages import FIRST, StageFlow
-from tidegate.sim.pipeline import Segment, Stage, World, simulate
+from tidegate.sim.microbatch.pipeline import Segment, Stage, World, simulate
 from tidegate.view.terminal import LiveView
 from tidegate.workload.profile import constant, steps
 

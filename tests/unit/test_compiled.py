@@ -6,7 +6,7 @@ from tidegate.control.placement import place_compiled as placing
 from tidegate.control.shards import balance
 from tidegate.forecast import arma_likelihood
 from tidegate.models.microbatch.station import batch_memory
-from tidegate.sim import engine
+from tidegate.sim.queueing import engine
 
 
 def test_every_model_has_been_used_once() -> None:

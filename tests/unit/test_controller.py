@@ -17,7 +17,7 @@ from tidegate.control.record import Record
 from tidegate.control.replay import replay
 from tidegate.control.shards.balance import Balancer
 from tidegate.errors import AskedWrongly
-from tidegate.sim.pipeline import simulate
+from tidegate.sim.microbatch.pipeline import simulate
 from tidegate.workload.profile import steps
 
 

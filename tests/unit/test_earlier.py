@@ -10,7 +10,7 @@ from tidegate.control.record import Record
 from tidegate.control.row_counts import ClassCount, SourceCount
 from tidegate.control.shedding.earlier_run import earlier, floor_s, objections
 from tidegate.pipelines.shedding import ShedClass
-from tidegate.sim.pipeline import simulate
+from tidegate.sim.microbatch.pipeline import simulate
 
 FLOOR_S = 1.5 * (0.30 + 0.01 * 2)
 """Of the simulated pipeline on two tasks."""

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from tidegate.errors import AskedWrongly
-from tidegate.sim.elastic import Experiment, micro, run, stocks
-from tidegate.sim.fluid import QUEUE_S, Fluid
-from tidegate.sim.keyload import ShuffledZipf, Stocks
-from tidegate.sim.nodes import Nodes
-from tidegate.sim.paradigms import Groups, Paradigm
-from tidegate.sim.regrouping import Regrouping
+from tidegate.sim.placement.elastic import Experiment, micro, run, stocks
+from tidegate.sim.placement.fluid import QUEUE_S, Fluid
+from tidegate.sim.placement.key_load import ShuffledZipf, Stocks
+from tidegate.sim.placement.nodes import Nodes
+from tidegate.sim.placement.paradigms import Groups, Paradigm
+from tidegate.sim.placement.split_and_merge import Regrouping
 
 
 def small(paradigm: Paradigm, omega: float = 2.0) -> Experiment:

@@ -15,7 +15,7 @@ from tidegate.control.bottleneck import Bottleneck
 from tidegate.control.record import VERSION, Record
 from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.recording import CURRENT, RecordWriter, read_readable
-from tidegate.sim.pipeline import simulate
+from tidegate.sim.microbatch.pipeline import simulate
 from tidegate.view.explain import explain
 
 RUNNER = CliRunner()

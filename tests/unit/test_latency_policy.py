@@ -15,7 +15,7 @@ from tidegate.control.latency.surge_reserve import Ready, leap_latency_s, ready_
 from tidegate.control.measurement import Measurement, SegmentMeasurement
 from tidegate.errors import AskedWrongly
 from tidegate.models.microbatch.station import BatchCost, MicroBatchStation
-from tidegate.sim.pipeline import simulate
+from tidegate.sim.microbatch.pipeline import simulate
 from tidegate.workload.profile import constant, steps
 
 COST = BatchCost(fixed_s=0.3, per_task_s=0.01, work_s=1e-3)

@@ -130,7 +130,7 @@ def test_every_room_is_read() -> None:
         ("control/a.py", "import tidegate.spark.session"),
         ("control/a.py", "def f():\n    from tidegate.sim import network"),
         ("spark/a.py", "from tidegate.commands.output import out"),
-        ("spark/a.py", "from tidegate.sim.network import run"),
+        ("spark/a.py", "from tidegate.sim.queueing.network import run"),
         ("view/a.py", "from tidegate.spark.meter import Meter"),
         ("errors.py", "from tidegate.models import network"),
         ("attic/a.py", "from tidegate.errors import TidegateError"),

@@ -15,9 +15,9 @@ from tidegate.control.sharing.division import Claim, Sharing, divided, kept
 from tidegate.control.sharing.query_shares import QueryLoad
 from tidegate.control.sharing.within_share import WithinShare
 from tidegate.models.microbatch.station import BatchCost
-from tidegate.sim.crowd import crowd
-from tidegate.sim.pipeline import Segment, Stage, World
-from tidegate.sim.together import Member, cores_in_use, simulate_together
+from tidegate.sim.microbatch.pipeline import Segment, Stage, World
+from tidegate.sim.sharing.many_pipelines import crowd
+from tidegate.sim.sharing.pipelines import Member, cores_in_use, simulate_together
 from tidegate.workload.profile import steps
 
 

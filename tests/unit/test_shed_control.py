@@ -21,8 +21,8 @@ from tidegate.control.shedding.shedder import LEAST_KEEP, Look, most_keep
 from tidegate.errors import AskedWrongly
 from tidegate.models.microbatch.station import BatchCost
 from tidegate.models.shedding.outlook import RoundOutlook
-from tidegate.sim.rounds import ROW_S, RoundsWorld, simulate_rounds
-from tidegate.sim.shed_experiment import BODIES, engine_world, judge, overload, paper_load
+from tidegate.sim.shedding.engine import ROW_S, RoundsWorld, simulate_rounds
+from tidegate.sim.shedding.experiment import BODIES, engine_world, judge, overload, paper_load
 from tidegate.workload.profile import constant, steps
 
 

@@ -24,9 +24,9 @@ from tidegate.control.shedding.policy import shedding
 from tidegate.control.shedding.shedder import LEAST_KEEP, Look
 from tidegate.errors import AskedWrongly
 from tidegate.pipelines.shedding import ShedClass
-from tidegate.sim.pipeline import Segment, Stage, World, simulate
-from tidegate.sim.shed_experiment import shed_world
-from tidegate.sim.shed_until_cores import TARGET_S, shed_until_cores
+from tidegate.sim.microbatch.pipeline import Segment, Stage, World, simulate
+from tidegate.sim.shedding.experiment import shed_world
+from tidegate.sim.shedding.until_cores_come import TARGET_S, shed_until_cores
 from tidegate.view.svg import Line, Panel, write_svg
 from tidegate.workload.profile import constant, steps
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.models.queueing.network import SOURCE, Edge, Network, Operator
-from tidegate.sim import network as simulator
-from tidegate.sim.distributions import KINDS, distribution, natural
-from tidegate.sim.emission import EMISSIONS, Emission
-from tidegate.sim.network import Arrivals, Simulation, simulate
+from tidegate.sim.queueing import network as simulator
+from tidegate.sim.queueing.distributions import KINDS, distribution, natural
+from tidegate.sim.queueing.emission import EMISSIONS, Emission
+from tidegate.sim.queueing.network import Arrivals, Simulation, simulate
 
 EVERY_SECOND = Arrivals(gaps=distribution(0.0))
 

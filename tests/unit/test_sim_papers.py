@@ -11,9 +11,9 @@ from tidegate.commands.networkfile import read_network
 from tidegate.control.allocation.allocate import assign
 from tidegate.models.queueing.network import Network
 from tidegate.models.queueing.stations import Model, Queues
-from tidegate.sim.distributions import distribution
-from tidegate.sim.network import Arrivals, Simulation, simulate, unstable_stations
-from tidegate.sim.statistics import batch_means
+from tidegate.sim.queueing.distributions import distribution
+from tidegate.sim.queueing.network import Arrivals, Simulation, simulate, unstable_stations
+from tidegate.sim.queueing.statistics import batch_means
 
 CORES = 22
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -13,7 +13,7 @@ from tidegate.control.latency.policy import LatencyOptions
 from tidegate.control.shards.balance import Balancer
 from tidegate.errors import AskedWrongly
 from tidegate.models.microbatch.station import BatchCost, MicroBatchStation
-from tidegate.sim.pipeline import Outcome, Segment, Stage, World, simulate
+from tidegate.sim.microbatch.pipeline import Outcome, Segment, Stage, World, simulate
 from tidegate.workload.profile import constant, steps
 
 

@@ -5,9 +5,9 @@ import pytest
 
 from tidegate.models.queueing.network import SOURCE, Edge, Network, Operator
 from tidegate.models.queueing.stations import Queues
-from tidegate.sim.distributions import distribution
-from tidegate.sim.network import Arrivals, simulate
-from tidegate.sim.statistics import batch_means, replications
+from tidegate.sim.queueing.distributions import distribution
+from tidegate.sim.queueing.network import Arrivals, simulate
+from tidegate.sim.queueing.statistics import batch_means, replications
 
 SEEDS = range(12)
 

@@ -12,7 +12,8 @@ from rich.table import Table
 from tidegate.commands.output import Json, err, out, print_json
 from tidegate.errors import AskedWrongly
 from tidegate.models.capacity.machines import check_target
-from tidegate.sim.backtest import (
+from tidegate.sim.capacity.applications import applications
+from tidegate.sim.capacity.backtest import (
     DEFAULT_POLICY,
     FEWEST_ROWS,
     Score,
@@ -22,8 +23,7 @@ from tidegate.sim.backtest import (
     rows,
     run_one,
 )
-from tidegate.sim.capacity import applications
-from tidegate.sim.cluster import Cluster, Run
+from tidegate.sim.capacity.cluster import Cluster, Run
 from tidegate.view.backtest_plot import Shown, write_plot
 from tidegate.workload.trace import read_trace
 from tidegate.workload.weeks import WEEKS

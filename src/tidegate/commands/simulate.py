@@ -12,9 +12,9 @@ from tidegate.errors import AskedWrongly
 from tidegate.models.queueing.network import SOURCE, Network
 
 if TYPE_CHECKING:  # scipy and numba take a second to import; `tidegate --help` should not
-    from tidegate.sim.distributions import Distribution
-    from tidegate.sim.network import Arrivals, Simulation
-    from tidegate.sim.statistics import Estimate
+    from tidegate.sim.queueing.distributions import Distribution
+    from tidegate.sim.queueing.network import Arrivals, Simulation
+    from tidegate.sim.queueing.statistics import Estimate
 
 VISITS_BY_DEFAULT = 2_000_000
 """How long a run is unless told: about half a second of work, whatever the rates are."""
@@ -70,8 +70,8 @@ def simulate(
     over visits is what the model (DRS eq. 4) predicts; the two differ where a tuple branches.
     """
     from tidegate.commands.networkfile import read_network
-    from tidegate.sim import network as simulator
-    from tidegate.sim.emission import EMISSIONS, emission_code
+    from tidegate.sim.queueing import network as simulator
+    from tidegate.sim.queueing.emission import EMISSIONS, emission_code
 
     network = read_network(file)
     cores = parse_allocation(allocation)
@@ -173,7 +173,7 @@ def _seconds_by_default(network: Network) -> float:
 def _arrivals(
     network: Network, kind: str | None, bulk: int, rates: str | None, step_s: float
 ) -> "Arrivals":
-    from tidegate.sim.network import Arrivals, source_gaps
+    from tidegate.sim.queueing.network import Arrivals, source_gaps
 
     return Arrivals(
         gaps=source_gaps(network) if kind is None else _parse_distribution(kind),
@@ -193,7 +193,7 @@ def _parse_rates(text: str) -> tuple[float, ...]:
 
 
 def _parse_distribution(text: str) -> "Distribution":
-    from tidegate.sim.distributions import distribution, natural
+    from tidegate.sim.queueing.distributions import distribution, natural
 
     kind, colon, number = text.partition(":")
     if not colon:

@@ -6,8 +6,8 @@ import numpy as np
 
 from tidegate.control.capacity.cycle import Bounds
 from tidegate.control.latency.policy import LatencyOptions
-from tidegate.sim.pipeline import Outcome, Segment, Stage, World
-from tidegate.sim.shed_experiment import shed_world
+from tidegate.sim.microbatch.pipeline import Outcome, Segment, Stage, World
+from tidegate.sim.shedding.experiment import shed_world
 from tidegate.workload.profile import steps
 
 TARGET_S = 2.0

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tidegate.control.measurement import Measurement
 from tidegate.control.policy import Policy
 from tidegate.errors import AskedWrongly
-from tidegate.sim.capacity import Application
+from tidegate.sim.capacity.applications import Application
 
 Vector = NDArray[np.float64]
 Machines = NDArray[np.int64]

@@ -16,7 +16,7 @@ from tidegate.control.sharing.division import Claimant, Sharing
 from tidegate.control.sharing.within_share import WithinShare
 from tidegate.control.shedding.policy import shedding
 from tidegate.errors import AskedWrongly
-from tidegate.sim.pipeline import Outcome, PipelineSimulation, World
+from tidegate.sim.microbatch.pipeline import Outcome, PipelineSimulation, World
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidegate.control.capacity.cycle import Bounds
-from tidegate.sim.pipeline import Outcome, Segment, Stage, World
-from tidegate.sim.together import Member, simulate_together
+from tidegate.sim.microbatch.pipeline import Outcome, Segment, Stage, World
+from tidegate.sim.sharing.pipelines import Member, simulate_together
 from tidegate.workload.profile import steps
 
 TARGETS_S = (1.0, 2.0, 4.0)

@@ -21,8 +21,8 @@ from tidegate.control.shedding.classes import refuse_below_floor
 from tidegate.control.shedding.policy import shedding
 from tidegate.errors import AskedWrongly
 from tidegate.models.microbatch.station import BatchCost
-from tidegate.sim.pipeline import Outcome, Segment, Stage, World, simulate
-from tidegate.sim.rounds import ROW_S, RoundsWorld, simulate_rounds
+from tidegate.sim.microbatch.pipeline import Outcome, Segment, Stage, World, simulate
+from tidegate.sim.shedding.engine import ROW_S, RoundsWorld, simulate_rounds
 from tidegate.workload.profile import Profile, steps
 
 Vector = npt.NDArray[np.float64]

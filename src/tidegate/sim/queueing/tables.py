@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.sim import engine
+from tidegate.sim.queueing import engine
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -31,9 +31,14 @@ from tidegate.models.capacity.door import (
     disagreements,
     fit,
 )
-from tidegate.sim.capacity import Application
-from tidegate.sim.cluster import CYCLE_MINUTES, Cluster, Run, cluster, simulate
-from tidegate.sim.replay import ReplayedForecaster, ReplayedOutlook, arma_table, outlook_table
+from tidegate.sim.capacity.applications import Application
+from tidegate.sim.capacity.cluster import CYCLE_MINUTES, Cluster, Run, cluster, simulate
+from tidegate.sim.capacity.forecasts import (
+    ReplayedForecaster,
+    ReplayedOutlook,
+    arma_table,
+    outlook_table,
+)
 
 Vector = NDArray[np.float64]
 

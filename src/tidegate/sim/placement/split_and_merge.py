@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tidegate.control.placement.split_and_merge import Regrouper, Split
-from tidegate.sim.paradigms import Groups, Vector
+from tidegate.sim.placement.paradigms import Groups, Vector
 
 
 @dataclass(slots=True, eq=False)

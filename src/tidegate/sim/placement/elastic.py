@@ -7,11 +7,11 @@ import numpy.typing as npt
 
 from tidegate.control.shards.balance import ShardLoads
 from tidegate.errors import AskedWrongly, nearest
-from tidegate.sim.fluid import Fluid
-from tidegate.sim.keyload import KeyLoad, ShuffledZipf, Stocks
-from tidegate.sim.nodes import Nodes
-from tidegate.sim.paradigms import PARADIGMS, Groups, Paradigm
-from tidegate.sim.regrouping import Regrouping
+from tidegate.sim.placement.fluid import Fluid
+from tidegate.sim.placement.key_load import KeyLoad, ShuffledZipf, Stocks
+from tidegate.sim.placement.nodes import Nodes
+from tidegate.sim.placement.paradigms import PARADIGMS, Groups, Paradigm
+from tidegate.sim.placement.split_and_merge import Regrouping
 
 STEP_S = 0.1
 CONTROL_S = 1.0

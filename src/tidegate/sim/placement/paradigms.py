@@ -20,7 +20,7 @@ from tidegate.control.placement.place import Executors, place
 from tidegate.control.shards.balance import THETA, balance
 from tidegate.control.shards.route import even_route, rerouted, rescaled
 from tidegate.models.queueing.stations import Queues
-from tidegate.sim.nodes import Nodes
+from tidegate.sim.placement.nodes import Nodes
 
 Paradigm = Literal["static", "resource-centric", "executor-centric", "naive-ec"]
 PARADIGMS: tuple[Paradigm, ...] = ("static", "resource-centric", "executor-centric", "naive-ec")

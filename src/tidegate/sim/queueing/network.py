@@ -21,11 +21,11 @@ from tidegate.errors import AskedWrongly, TidegateError, nearest
 from tidegate.models.queueing.network import SOURCE, Network
 from tidegate.models.queueing.stations import Queues
 from tidegate.models.queueing.traffic import arrival_rates
-from tidegate.sim import engine
-from tidegate.sim.distributions import Distribution, distribution
-from tidegate.sim.emission import Emission, emission_code
-from tidegate.sim.statistics import Estimate, StationStatistics, batch_means, scv
-from tidegate.sim.tables import Cores, Floats, Ints, Roots, Waiting
+from tidegate.sim.queueing import engine
+from tidegate.sim.queueing.distributions import Distribution, distribution
+from tidegate.sim.queueing.emission import Emission, emission_code
+from tidegate.sim.queueing.statistics import Estimate, StationStatistics, batch_means, scv
+from tidegate.sim.queueing.tables import Cores, Floats, Ints, Roots, Waiting
 
 MOST_EXTERNAL_TUPLES = 50_000_000
 """Each takes 32 bytes until the end of the run."""

@@ -16,7 +16,7 @@ from tidegate.errors import TidegateError
 from tidegate.forecast import Forecast
 from tidegate.forecast.analogues import Analogues, Outlook
 from tidegate.forecast.arma import ArmaForecaster
-from tidegate.sim.cluster import CYCLE_MINUTES, STARTUP_MINUTES
+from tidegate.sim.capacity.cluster import CYCLE_MINUTES, STARTUP_MINUTES
 
 Vector = NDArray[np.float64]
 T = TypeVar("T")

@@ -1,0 +1,1 @@
+"""Backtests on a week of load, a minute a step (MST)."""

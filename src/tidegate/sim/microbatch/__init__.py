@@ -1,0 +1,1 @@
+"""Simulated pipelines of micro-batches."""

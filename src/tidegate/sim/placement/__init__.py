@@ -1,0 +1,1 @@
+"""Executors on nodes: the three paradigms compared (Elasticutor 5)."""

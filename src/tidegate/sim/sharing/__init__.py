@@ -1,0 +1,1 @@
+"""Several simulated pipelines in one application."""
