@@ -8,9 +8,9 @@ from statistics import median
 from pyspark.sql import SparkSession
 
 from tidegate.benching import Bench, Options, at_least
-from tidegate.spark.meter import Meter
+from tidegate.spark.measure.query_meter import Meter
 from tidegate.spark.session import session
-from tidegate.spark.source import arrivals
+from tidegate.spark.sources.arrivals import arrivals
 
 _MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 _DEFAULT = "FileContextBasedCheckpointFileManager"

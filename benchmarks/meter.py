@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 from tidegate.benching import Bench, Options, at_most
 from tidegate.pipelines.functions import count
 from tidegate.pipelines.stream import pipeline
-from tidegate.spark.loop import ControlLoop
+from tidegate.spark.batch.tasks import ArrivalSample
+from tidegate.spark.loop.loop import ControlLoop
 from tidegate.spark.session import session
 from tidegate.spark.start import start
-from tidegate.spark.worker import ArrivalSample
 
 CORES = 2
 ROWS = 200_000

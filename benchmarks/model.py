@@ -23,12 +23,12 @@ from tidegate.models.microbatch.batch_learner import BatchLearner
 from tidegate.models.microbatch.station import BatchCost, MicroBatchStation, chance_imbalance
 from tidegate.pipelines.functions import count
 from tidegate.pipelines.stream import pipeline
-from tidegate.spark.meter import Meter
-from tidegate.spark.progress import BatchProgress
+from tidegate.spark.batch.segment import BatchResult
+from tidegate.spark.measure.progress import BatchProgress
+from tidegate.spark.measure.query_meter import Meter
 from tidegate.spark.run import Run
-from tidegate.spark.segment import BatchResult
 from tidegate.spark.session import session
-from tidegate.spark.source import arrivals
+from tidegate.spark.sources.arrivals import arrivals
 from tidegate.spark.start import start
 from tidegate.workload.profile import steps
 

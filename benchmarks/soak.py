@@ -22,7 +22,7 @@ from tidegate.apps.surge import CORES, TARGET_S, surge_flow, warm_up
 from tidegate.benching import Bench, Options, at_least, at_most
 from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly
-from tidegate.spark.loop import ControlLoop
+from tidegate.spark.loop.loop import ControlLoop
 from tidegate.spark.session import session
 from tidegate.spark.start import start
 from tidegate.view.summary import summarise

@@ -8,10 +8,10 @@ from statistics import median
 from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.benching import Bench, Options, at_least
-from tidegate.spark.meter import Meter
-from tidegate.spark.progress import BatchProgress
+from tidegate.spark.measure.progress import BatchProgress
+from tidegate.spark.measure.query_meter import Meter
 from tidegate.spark.session import session
-from tidegate.spark.source import arrivals
+from tidegate.spark.sources.arrivals import arrivals
 
 _FULL_RATE = 500_000
 _LIGHT_RATE = 1_000

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from tidegate.pipelines.keyed import KeyedBatch, Update
     from tidegate.pipelines.shedding import ShedClass
     from tidegate.pipelines.stream import Stream, pipeline
-    from tidegate.spark.attach import Attachment, attach
+    from tidegate.spark.loop.attach import Attachment, attach
     from tidegate.spark.run import Run
     from tidegate.spark.session import session
-    from tidegate.spark.shedding import shedding
-    from tidegate.spark.source import arrivals
+    from tidegate.spark.shedding.foreign_source import shedding
+    from tidegate.spark.sources.arrivals import arrivals
     from tidegate.spark.state.read import read_state
 
 __version__ = "0.1.0.dev0"

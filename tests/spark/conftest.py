@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tidegate.spark.frames import Compiler
+from tidegate.spark.batch.compile import Compiler
 from tidegate.spark.session import session
 
 WaitFor = Callable[[Callable[[], Any], StreamingQuery], None]

@@ -26,8 +26,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 import tidegate as tg
 from tidegate.apps.waiting import waiting_map
 from tidegate.control.record import Record
-from tidegate.spark.meter import Meter
-from tidegate.spark.negotiate import ExecutorNegotiator, executors_up
+from tidegate.spark.loop.negotiate import ExecutorNegotiator, executors_up
+from tidegate.spark.measure.query_meter import Meter
 
 LOW, HIGH = 10, 300
 """Rows per second; one executor does less than 100."""

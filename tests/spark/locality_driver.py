@@ -16,7 +16,7 @@ import pyarrow as pa
 from feed import Feed
 
 import tidegate as tg
-from tidegate.spark.pipeline_meter import PipelineMeter
+from tidegate.spark.measure.pipeline_meter import PipelineMeter
 
 EXECUTORS, SHARDS, CALM = 2, 64, 3
 

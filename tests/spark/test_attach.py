@@ -9,7 +9,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import tidegate as tg
 from tidegate.recording import read_records
-from tidegate.spark.boundary import QueryBoundary
+from tidegate.spark.loop.boundary import QueryBoundary
 
 
 @pytest.fixture

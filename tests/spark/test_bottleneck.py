@@ -12,7 +12,7 @@ from tidegate.control.record import Record
 from tidegate.pipelines.functions import count
 from tidegate.pipelines.keyed import BoundKeyed, KeyedBatch, KeyedFunction, Update
 from tidegate.recording import read_records
-from tidegate.spark.loop import ControlLoop
+from tidegate.spark.loop.loop import ControlLoop
 
 OPERATORS = ("parse", "match", "count")
 SLOW_S = 0.02

@@ -12,10 +12,10 @@ from tidegate.control.replay import replay
 from tidegate.errors import AskedWrongly
 from tidegate.pipelines.functions import count
 from tidegate.recording import read_records
-from tidegate.spark.early import early
-from tidegate.spark.loop import ControlLoop, new_controller
-from tidegate.spark.negotiate import LocalBudget
-from tidegate.spark.pipeline_meter import STALE_S, STUCK_S, PipelineMeter, active_tasks
+from tidegate.spark.loop.loop import ControlLoop, new_controller
+from tidegate.spark.loop.negotiate import LocalBudget
+from tidegate.spark.measure.pipeline_meter import STALE_S, STUCK_S, PipelineMeter, active_tasks
+from tidegate.spark.measure.running_batch import early
 
 
 def flow_of(spark, rate: str, wait_s: float):

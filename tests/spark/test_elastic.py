@@ -10,9 +10,9 @@ from feed import Collected, Feed
 
 import tidegate as tg
 from tidegate.errors import AskedWrongly, TidegateError
-from tidegate.spark.batchplan import Plans
-from tidegate.spark.channel import Log
-from tidegate.spark.segment import SegmentRun
+from tidegate.spark.batch.channel import Log
+from tidegate.spark.batch.plan import Plans
+from tidegate.spark.batch.segment import SegmentRun
 from tidegate.spark.state.manifest import Manifests
 
 pytestmark = pytest.mark.spark

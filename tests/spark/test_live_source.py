@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate.errors import AskedWrongly
-from tidegate.spark.source import arrivals
+from tidegate.spark.sources.arrivals import arrivals
 from tidegate.workload.keys import parse_keys
 from tidegate.workload.parse import parse_profile
 from tidegate.workload.rows import rows_between

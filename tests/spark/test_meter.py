@@ -6,9 +6,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tidegate.spark.meter import Meter, MeteredBatch
-from tidegate.spark.source import arrivals
-from tidegate.spark.stamps import StampCounter
+from tidegate.spark.measure.query_meter import Meter, MeteredBatch
+from tidegate.spark.measure.stamps import StampCounter
+from tidegate.spark.sources.arrivals import arrivals
 from tidegate.workload.parse import parse_profile
 
 PROFILE = "sine:800+-700/2"

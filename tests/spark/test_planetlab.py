@@ -49,7 +49,7 @@ def test_every_query_gets_every_reading() -> None:
 
 
 def test_offered_is_kept_and_shed_for_every_node(spark, tmp_path, wait_for, monkeypatch) -> None:
-    monkeypatch.setattr("tidegate.spark.loop.shedding", lambda policy, **_: Half(policy))
+    monkeypatch.setattr("tidegate.spark.loop.loop.shedding", lambda policy, **_: Half(policy))
     run = start_planetlab(
         spark, cpu_series(), str(tmp_path / "ck"), queries=2, target_s=2.0, shed=True
     )

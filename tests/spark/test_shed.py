@@ -10,8 +10,8 @@ from feed import Collected, Feed
 import tidegate as tg
 from tidegate.control.decision import Decision
 from tidegate.errors import AskedWrongly
-from tidegate.spark.loop import ControlLoop
-from tidegate.spark.segment import SegmentRun
+from tidegate.spark.batch.segment import SegmentRun
+from tidegate.spark.loop.loop import ControlLoop
 
 pytestmark = pytest.mark.spark
 DDL = "k string, v long, tier string"

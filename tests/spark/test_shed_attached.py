@@ -7,7 +7,7 @@ from feed import Feed
 
 import tidegate as tg
 from tidegate.errors import AskedWrongly
-from tidegate.spark.shedding import settled
+from tidegate.spark.shedding.foreign_source import settled
 
 pytestmark = pytest.mark.spark
 DDL = "k string, v long"

@@ -7,7 +7,7 @@ from feed import Collected, Feed
 
 import tidegate as tg
 from tidegate.errors import AskedWrongly
-from tidegate.spark.segment import SegmentRun
+from tidegate.spark.batch.segment import SegmentRun
 
 pytestmark = pytest.mark.spark
 DDL = "id long, k string, v long, tier string, note string, at timestamp"

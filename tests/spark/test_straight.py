@@ -7,8 +7,8 @@ from feed import Feed
 
 import tidegate as tg
 from tidegate.pipelines.graph import Keyed
-from tidegate.spark.anchors import ALONE
-from tidegate.spark.straight import straight
+from tidegate.spark.batch.anchors import ALONE
+from tidegate.spark.batch.unanchored import straight
 
 pytestmark = pytest.mark.spark
 DDL = "k string, v long, at timestamp"

@@ -2,7 +2,7 @@
 
 import tidegate as tg
 from tidegate.apps.waiting import waiting_map
-from tidegate.spark.loop import ControlLoop
+from tidegate.spark.loop.loop import ControlLoop
 
 WAIT_S = 0.02
 

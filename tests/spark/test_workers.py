@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidegate.spark import workers
+from tidegate.spark import python_workers as workers
 
 pytestmark = pytest.mark.spark
 

@@ -7,15 +7,15 @@ import pytest
 from tidegate.control.decision import Decision, hold
 from tidegate.control.measurement import Measurement
 from tidegate.control.whole_executors import WholeExecutors
-from tidegate.spark.attached_meter import (
+from tidegate.spark.loop.negotiate import LocalBudget
+from tidegate.spark.measure.attached_meter import (
     AttachedMeter,
     ExecutorTime,
     arrival_rate,
     cores_during,
     spread_of,
 )
-from tidegate.spark.negotiate import LocalBudget
-from tidegate.spark.progress import BatchProgress
+from tidegate.spark.measure.progress import BatchProgress
 
 
 def progress(batch_id: int, start_s: float, duration_s: float, rows: int, span_s: float = 1.0):
@@ -63,8 +63,8 @@ class FakeQuery:
 
 @pytest.fixture
 def meter_of(monkeypatch):
-    monkeypatch.setattr("tidegate.spark.attached_meter.Meter", lambda query: query.meter)
-    monkeypatch.setattr("tidegate.spark.attached_meter.time.time", lambda: 100.0)
+    monkeypatch.setattr("tidegate.spark.measure.attached_meter.Meter", lambda query: query.meter)
+    monkeypatch.setattr("tidegate.spark.measure.attached_meter.time.time", lambda: 100.0)
 
     def make(queries: list[FakeQuery], cores: int = 4, busy=lambda: 0.0) -> AttachedMeter:
         return AttachedMeter(lambda: queries, LocalBudget(cores), busy)

@@ -6,7 +6,7 @@ import pytest
 from py4j.clientserver import ClientServer
 
 from tidegate.errors import AskedWrongly
-from tidegate.spark.boundary import PATIENCE_S, QueryBoundary
+from tidegate.spark.loop.boundary import PATIENCE_S, QueryBoundary
 
 
 class FakeQuery:

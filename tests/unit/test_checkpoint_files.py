@@ -7,9 +7,9 @@ from tidegate.control.shards.route import even_route
 from tidegate.errors import TidegateError
 from tidegate.pipelines.functions import count
 from tidegate.pipelines.graph import Keyed, TaskBounds
-from tidegate.spark.allocation import Allocation
-from tidegate.spark.batchplan import BatchPlan, OperatorPlan, Plans
-from tidegate.spark.channel import Log
+from tidegate.spark.batch.allocation import Allocation
+from tidegate.spark.batch.channel import Log
+from tidegate.spark.batch.plan import BatchPlan, OperatorPlan, Plans
 from tidegate.spark.state.files import Durable
 
 ROWS = pa.schema([("k", pa.string())])

@@ -7,7 +7,7 @@ from fake_cluster import FakeCluster
 from test_sharing import tick
 
 from tidegate.errors import AskedWrongly
-from tidegate.spark.commons import Commons, Part
+from tidegate.spark.sharing.core_pool import Commons, Part
 
 
 class Busy:

@@ -5,8 +5,8 @@ from fake_cluster import FakeCluster
 
 from tidegate.control.whole_executors import WholeExecutors
 from tidegate.errors import AskedWrongly
-from tidegate.spark.loop import control_options, new_controller
-from tidegate.spark.negotiate import GRANT_PATIENCE_S, ExecutorNegotiator
+from tidegate.spark.loop.loop import control_options, new_controller
+from tidegate.spark.loop.negotiate import GRANT_PATIENCE_S, ExecutorNegotiator
 
 
 def negotiator(cluster: FakeCluster, cores: int, per_executor: int = 1) -> ExecutorNegotiator:

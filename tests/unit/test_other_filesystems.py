@@ -9,7 +9,7 @@ from keyed_store import SHARDS, Store
 from pyarrow import fs
 
 import tidegate as tg
-from tidegate.spark.channel import Log
+from tidegate.spark.batch.channel import Log
 from tidegate.spark.state import files
 from tidegate.spark.state.files import Durable
 from tidegate.spark.state.manifest import Manifests

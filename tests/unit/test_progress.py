@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.spark.progress import batch_progress
+from tidegate.spark.measure.progress import batch_progress
 
 
 def report(**changes: Any) -> dict[str, Any]:

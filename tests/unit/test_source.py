@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from tidegate.errors import AskedWrongly
-from tidegate.spark import source
-from tidegate.spark.source import ArrivalsReader, Offset
+from tidegate.spark.sources import arrivals as source
+from tidegate.spark.sources.arrivals import ArrivalsReader, Offset
 
 START_MS = 1_700_000_000_000
 

@@ -10,7 +10,7 @@ from keyed_store import SHARDS, Store
 import tidegate as tg
 from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.pipelines.keyed import KeyedBatch, Update
-from tidegate.spark.channel import Log
+from tidegate.spark.batch.channel import Log
 from tidegate.spark.state import layer as layer_module
 from tidegate.spark.state import read
 from tidegate.spark.state.files import Durable

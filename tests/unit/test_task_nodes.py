@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from tidegate.spark.anchors import host_of
-from tidegate.spark.pipeline_meter import nodes_of
-from tidegate.spark.report import TaskReport
+from tidegate.spark.batch.anchors import host_of
+from tidegate.spark.batch.report import TaskReport
+from tidegate.spark.batch.tasks import node_of
+from tidegate.spark.measure.pipeline_meter import nodes_of
 from tidegate.spark.state.files import Durable
 from tidegate.spark.state.layer import NodeCache
-from tidegate.spark.worker import node_of
 
 
 def report(task: int, node: str) -> TaskReport:

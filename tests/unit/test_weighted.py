@@ -8,7 +8,7 @@ from scipy.stats import binom
 from tidegate.errors import AskedWrongly
 from tidegate.pipelines import functions as tg
 from tidegate.pipelines.keyed import KeyedBatch
-from tidegate.spark.shedder import GROUP, PART, ROW, Shedder, ShedStage
+from tidegate.spark.shedding.task import GROUP, PART, ROW, Shedder, ShedStage
 
 ROWS = pa.schema([("k", pa.int64()), ("v", pa.int64()), ("_weight", pa.float64())])
 ESTIMATES = tg.aggregate(

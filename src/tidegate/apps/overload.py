@@ -22,10 +22,10 @@ from tidegate.control.row_counts import SourceCount
 from tidegate.errors import TidegateError
 from tidegate.pipelines.functions import count
 from tidegate.pipelines.stream import Stream, pipeline
-from tidegate.spark.loop import ControlLoop
+from tidegate.spark.loop.loop import ControlLoop
 from tidegate.spark.run import Run
 from tidegate.spark.session import session
-from tidegate.spark.source import arrivals
+from tidegate.spark.sources.arrivals import arrivals
 from tidegate.spark.start import start
 from tidegate.spark.state.read import read_state
 

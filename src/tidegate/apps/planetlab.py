@@ -22,9 +22,9 @@ from tidegate.errors import AskedWrongly
 from tidegate.pipelines.functions import mean, window
 from tidegate.pipelines.shedding import WEIGHT, ShedClass
 from tidegate.pipelines.stream import Stream, pipeline
-from tidegate.spark.loop import ControlLoop
+from tidegate.spark.loop.loop import ControlLoop
 from tidegate.spark.run import Run
-from tidegate.spark.source import arrivals
+from tidegate.spark.sources.arrivals import arrivals
 from tidegate.spark.start import start
 from tidegate.workload.cpu import Series
 from tidegate.workload.profile import Profile, steps

@@ -19,9 +19,9 @@ from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.pipelines.functions import count
 from tidegate.pipelines.stream import Stream, pipeline
-from tidegate.spark.loop import ControlLoop
+from tidegate.spark.loop.loop import ControlLoop
 from tidegate.spark.run import Run
-from tidegate.spark.source import arrivals
+from tidegate.spark.sources.arrivals import arrivals
 from tidegate.spark.start import start
 from tidegate.spark.state.read import read_state
 from tidegate.workload.keys import Keys, parse_keys

@@ -21,7 +21,7 @@ from tidegate.benching import Aim, Bench, Options, at_least, at_most
 from tidegate.control.record import Record
 from tidegate.control.row_counts import SourceCount
 from tidegate.errors import TidegateError
-from tidegate.spark.loop import ControlLoop
+from tidegate.spark.loop.loop import ControlLoop
 from tidegate.spark.run import Run
 from tidegate.spark.session import session
 from tidegate.spark.start import start

@@ -56,7 +56,7 @@ def _reading(checkpoint: str) -> Reading:
 
 def _why_none(where: Path) -> str:
     # Imported here because it brings Spark's types along, and most calls do not come here.
-    from tidegate.spark.checkpoint import Checkpoint
+    from tidegate.spark.batch.checkpoint import Checkpoint
     from tidegate.spark.state.files import Durable
 
     found = Checkpoint(Durable(str(where.absolute()))).description()

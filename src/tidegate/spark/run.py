@@ -12,10 +12,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tidegate.control.row_counts import SourceCount
 from tidegate.errors import AskedWrongly, TidegateError, nearest
 from tidegate.pipelines.graph import Graph
-from tidegate.spark.batchplan import OperatorPlan
-from tidegate.spark.boundary import PATIENCE_S
-from tidegate.spark.failure import plain_message
-from tidegate.spark.segment import BatchResult, SegmentRun, Stopping
+from tidegate.spark.batch.failure import plain_message
+from tidegate.spark.batch.plan import OperatorPlan
+from tidegate.spark.batch.segment import BatchResult, SegmentRun, Stopping
+from tidegate.spark.loop.boundary import PATIENCE_S
 
 _COMMIT_PATIENCE_S = 5.0
 

@@ -65,7 +65,7 @@ def settings(place: Master, directory: Path) -> dict[str, str]:
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
         "spark.sql.streaming.numRecentProgressUpdates": "1000",
         "spark.ui.showConsoleProgress": "false",
-        "spark.python.daemon.module": "tidegate.spark.daemon",
+        "spark.python.daemon.module": "tidegate.spark.python_daemon",
     }
     if not place.on_this_machine:
         return common

@@ -14,18 +14,18 @@ from tidegate.pipelines.graph import Graph, Node, Source
 from tidegate.pipelines.schema import struct_of
 from tidegate.pipelines.shedding import ShedClass
 from tidegate.pipelines.stream import set_starter
-from tidegate.spark.allocation import Allocation
-from tidegate.spark.anchors import Anchors
-from tidegate.spark.channel import FORMAT, ChannelSource
-from tidegate.spark.checkpoint import Checkpoint
-from tidegate.spark.frames import Compiler, tagged
-from tidegate.spark.loop import ControlLoop, ControlOptions, control_options, new_controller
-from tidegate.spark.reach import check_reach
-from tidegate.spark.report import Reports
+from tidegate.spark.batch.allocation import Allocation
+from tidegate.spark.batch.anchors import Anchors
+from tidegate.spark.batch.channel import FORMAT, ChannelSource
+from tidegate.spark.batch.checkpoint import Checkpoint
+from tidegate.spark.batch.compile import Compiler, tagged
+from tidegate.spark.batch.report import Reports
+from tidegate.spark.batch.segment import SegmentRun
+from tidegate.spark.loop.loop import ControlLoop, ControlOptions, control_options, new_controller
+from tidegate.spark.loop.reach import check_reach
+from tidegate.spark.python_workers import start_workers
 from tidegate.spark.run import Run
-from tidegate.spark.segment import SegmentRun
 from tidegate.spark.state.files import Durable
-from tidegate.spark.workers import start_workers
 from tidegate.units import parse_duration
 
 CACHE_VARIABLE = "TIDEGATE_CACHE"

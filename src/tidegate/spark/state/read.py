@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.errors import AskedWrongly, TidegateError, nearest
-from tidegate.spark.batchplan import Plans
-from tidegate.spark.checkpoint import Checkpoint, require_description
+from tidegate.spark.batch.checkpoint import Checkpoint, require_description
+from tidegate.spark.batch.plan import Plans
 from tidegate.spark.state.files import Durable, Missing
 from tidegate.spark.state.identity import distinct
 from tidegate.spark.state.layer import NodeCache

@@ -13,7 +13,7 @@ from tidegate.control.decision import Decision
 from tidegate.control.measurement import Measurement
 from tidegate.control.record import Record
 from tidegate.recording import RecordWriter
-from tidegate.spark.negotiate import Negotiator
+from tidegate.spark.loop.negotiate import Negotiator
 
 _REMEMBERED = 7200
 

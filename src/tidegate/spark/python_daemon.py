@@ -13,9 +13,9 @@ import pyspark.sql.functions
 import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager
 
-import tidegate.spark.channel
-import tidegate.spark.source
-import tidegate.spark.worker  # noqa: F401
+import tidegate.spark.batch.channel
+import tidegate.spark.batch.tasks  # noqa: F401
+import tidegate.spark.sources.arrivals
 
 if __name__ == "__main__":
     gc.freeze()  # pages of the parent stay shared with the workers

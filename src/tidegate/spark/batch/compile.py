@@ -13,17 +13,9 @@ from tidegate.errors import TidegateError
 from tidegate.pipelines.graph import Channel, Keyed, Map, Merge, Node, Segment, Sink, Source
 from tidegate.pipelines.schema import struct_of
 from tidegate.pipelines.shedding import NOTHING_SAID, WEIGHT
-from tidegate.spark.anchors import Anchors, Executors
-from tidegate.spark.batchplan import BatchPlan, OperatorPlan
-from tidegate.spark.draws import Draws, draws, marked, spark_draws
-from tidegate.spark.shedder import ShedStage, sheds
-from tidegate.spark.stamps import ArrivalSample
-from tidegate.spark.state.files import Durable
-from tidegate.spark.state.layer import NodeCache
-from tidegate.spark.state.task import Keeper
-from tidegate.spark.state.version import Version
-from tidegate.spark.straight import straight
-from tidegate.spark.worker import (
+from tidegate.spark.batch.anchors import Anchors, Executors
+from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
+from tidegate.spark.batch.tasks import (
     HASH,
     ORDER,
     TASK,
@@ -33,6 +25,14 @@ from tidegate.spark.worker import (
     MapTask,
     ShedTask,
 )
+from tidegate.spark.batch.unanchored import straight
+from tidegate.spark.measure.stamps import ArrivalSample
+from tidegate.spark.shedding.draw import Draws, draws, marked, spark_draws
+from tidegate.spark.shedding.task import ShedStage, sheds
+from tidegate.spark.state.files import Durable
+from tidegate.spark.state.layer import NodeCache
+from tidegate.spark.state.task import Keeper
+from tidegate.spark.state.version import Version
 
 INPUT = "__input"
 

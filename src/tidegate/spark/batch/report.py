@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pyspark import AccumulatorParam
 
 from tidegate.control.learning.sojourn import Stamps
-from tidegate.spark.shedder import ShedCounts
+from tidegate.spark.shedding.task import ShedCounts
 from tidegate.spark.state.version import TaskChange
 
 

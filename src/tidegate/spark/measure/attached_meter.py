@@ -18,10 +18,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tidegate.control.learning.uniform_sojourn import SpreadBatch, uniform_sojourn
 from tidegate.control.measurement import BatchMeasurement, Measurement, SegmentMeasurement
 from tidegate.control.operator_tasks import split
-from tidegate.spark.meter import Meter, trigger_interval_s
-from tidegate.spark.negotiate import Negotiator
-from tidegate.spark.pipeline_meter import STALE_S
-from tidegate.spark.progress import BatchProgress
+from tidegate.spark.loop.negotiate import Negotiator
+from tidegate.spark.measure.pipeline_meter import STALE_S
+from tidegate.spark.measure.progress import BatchProgress
+from tidegate.spark.measure.query_meter import Meter, trigger_interval_s
 
 RATE_WINDOW_S = 0.5
 """A rate is counted over at least so long, and over one batch at least: a leap shows at once."""

@@ -16,8 +16,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
+from tidegate.spark.batch.tasks import part_report
 from tidegate.spark.state.files import Durable, Missing
-from tidegate.spark.worker import part_report
 
 FORMAT = "tidegate-channel"
 _KEPT = 3

@@ -16,9 +16,9 @@ from pyspark.sql import SparkSession
 
 from tidegate.control.measurement import Measurement
 from tidegate.control.sharing.division import Claimant, Sharing
-from tidegate.spark.negotiate import ExecutorNegotiator, cores_there
+from tidegate.spark.batch.segment import SegmentRun
+from tidegate.spark.loop.negotiate import ExecutorNegotiator, cores_there
 from tidegate.spark.run import between_batches
-from tidegate.spark.segment import SegmentRun
 
 _of_application: dict[str, "Commons"] = {}
 _guard = threading.Lock()

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from tidegate.control.learning.sojourn import SLOT_US, Stamps, merged
 from tidegate.pipelines.graph import Segment, Source
-from tidegate.spark.frames import first_reader
-from tidegate.spark.report import TaskReport
-from tidegate.spark.segment import BatchResult, SegmentRun
+from tidegate.spark.batch.compile import first_reader
+from tidegate.spark.batch.report import TaskReport
+from tidegate.spark.batch.segment import BatchResult, SegmentRun
 
 
 @dataclass(frozen=True, slots=True, eq=False)

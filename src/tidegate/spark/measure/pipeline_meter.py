@@ -30,13 +30,13 @@ from tidegate.control.measurement import (
 )
 from tidegate.control.row_counts import SourceCount, added
 from tidegate.pipelines.graph import Keyed, Map, Segment, TaskBounds
-from tidegate.spark.early import Early, early, early_of, offered_stamps
-from tidegate.spark.meter import Meter, trigger_interval_s
-from tidegate.spark.negotiate import Negotiator
-from tidegate.spark.progress import BatchProgress
-from tidegate.spark.report import TaskReport
+from tidegate.spark.batch.report import TaskReport
+from tidegate.spark.batch.segment import BatchResult, SegmentRun
+from tidegate.spark.loop.negotiate import Negotiator
+from tidegate.spark.measure.progress import BatchProgress
+from tidegate.spark.measure.query_meter import Meter, trigger_interval_s
+from tidegate.spark.measure.running_batch import Early, early, early_of, offered_stamps
 from tidegate.spark.run import Run
-from tidegate.spark.segment import BatchResult, SegmentRun
 
 STALE_S = 10.0
 """Without a finished batch for so long (and five times the usual batch) there is nothing new."""

@@ -17,11 +17,9 @@ from tidegate.control.measurement import Measurement
 from tidegate.control.whole_executors import WholeExecutors
 from tidegate.errors import AskedWrongly
 from tidegate.recording import RecordWriter
-from tidegate.spark.attached_meter import AttachedMeter, ExecutorTime
-from tidegate.spark.boundary import QueryBoundary
-from tidegate.spark.loop import limits
-from tidegate.spark.master import parse_master
-from tidegate.spark.negotiate import (
+from tidegate.spark.loop.boundary import QueryBoundary
+from tidegate.spark.loop.loop import limits
+from tidegate.spark.loop.negotiate import (
     ExecutorNegotiator,
     LocalBudget,
     Negotiator,
@@ -30,7 +28,9 @@ from tidegate.spark.negotiate import (
     executors_up,
     refuse_dynamic_allocation,
 )
-from tidegate.spark.ticker import Ticker
+from tidegate.spark.loop.ticker import Ticker
+from tidegate.spark.master import parse_master
+from tidegate.spark.measure.attached_meter import AttachedMeter, ExecutorTime
 from tidegate.units import parse_duration
 
 _ATTACHED: dict[str, "Attachment"] = {}

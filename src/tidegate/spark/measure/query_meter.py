@@ -7,8 +7,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate.control.learning.sojourn import BatchStamps, SojournWindow, sojourn
 from tidegate.control.measurement import Latency
-from tidegate.spark.progress import BatchProgress, batch_progress
-from tidegate.spark.stamps import StampCounter
+from tidegate.spark.measure.progress import BatchProgress, batch_progress
+from tidegate.spark.measure.stamps import StampCounter
 
 _INTERVAL = re.compile(r"ProcessingTimeTrigger\((\d+)\)")
 

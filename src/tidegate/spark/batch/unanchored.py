@@ -7,7 +7,7 @@ Spark stage puts partitions together: no union, no user's own sink, no format th
 """
 
 from tidegate.pipelines.graph import Keyed, Map, Segment, Sink
-from tidegate.spark.anchors import ALONE, Executors
+from tidegate.spark.batch.anchors import ALONE, Executors
 
 KEEPS_PARTITIONS = frozenset({"noop", "parquet", "orc", "json", "csv", "text"})
 """Spark's own formats that write one partition with one task."""

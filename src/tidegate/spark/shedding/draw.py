@@ -15,7 +15,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantT
 
 from tidegate.pipelines.graph import Source
 from tidegate.pipelines.shedding import WEIGHT
-from tidegate.spark.shedder import GROUP, KEPT, PART, ROW, ShedStage
+from tidegate.spark.shedding.task import GROUP, KEPT, PART, ROW, ShedStage
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from tidegate.control.shedding.classes import refuse_below_floor
 from tidegate.control.shedding.earlier_run import Earlier, earlier, floor_s, objections
 from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.recording import CURRENT, read_readable
-from tidegate.spark.loop import ControlOptions
+from tidegate.spark.loop.loop import ControlOptions
 from tidegate.spark.state.files import Durable
 
 _PROBED_BELOW_S = 1.0

@@ -21,16 +21,16 @@ from tidegate.control.row_counts import SourceCount
 from tidegate.control.shedding.next_batch import time_gathering_s
 from tidegate.errors import TidegateError
 from tidegate.pipelines.graph import Keyed, Segment, Sink, Source
-from tidegate.spark.allocation import Allocation
-from tidegate.spark.anchors import Anchors, Executors, working_executors
-from tidegate.spark.batchplan import BatchPlan, OperatorPlan, Plans
-from tidegate.spark.channel import ChannelTask, Log
-from tidegate.spark.checkpoint import Checkpoint
-from tidegate.spark.counting import counted
-from tidegate.spark.frames import Compiler, Frames
-from tidegate.spark.ledger import Ledger, Totals
-from tidegate.spark.report import Reports, TaskReport
-from tidegate.spark.shedder import sheds
+from tidegate.spark.batch.allocation import Allocation
+from tidegate.spark.batch.anchors import Anchors, Executors, working_executors
+from tidegate.spark.batch.channel import ChannelTask, Log
+from tidegate.spark.batch.checkpoint import Checkpoint
+from tidegate.spark.batch.compile import Compiler, Frames
+from tidegate.spark.batch.plan import BatchPlan, OperatorPlan, Plans
+from tidegate.spark.batch.report import Reports, TaskReport
+from tidegate.spark.shedding.ledger import Ledger, Totals
+from tidegate.spark.shedding.source_counts import counted
+from tidegate.spark.shedding.task import sheds
 from tidegate.spark.state.manifest import Manifests
 from tidegate.spark.state.version import Version
 

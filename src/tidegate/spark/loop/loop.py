@@ -20,18 +20,18 @@ from tidegate.control.whole_executors import WholeExecutors
 from tidegate.errors import AskedWrongly, nearest
 from tidegate.pipelines.shedding import ShedClass
 from tidegate.recording import RecordWriter
-from tidegate.spark.commons import joined
-from tidegate.spark.master import parse_master
-from tidegate.spark.negotiate import (
+from tidegate.spark.batch.segment import SegmentRun
+from tidegate.spark.loop.negotiate import (
     cores_per_executor,
     cores_there,
     refuse_dynamic_allocation,
 )
-from tidegate.spark.pipeline_meter import PipelineMeter
+from tidegate.spark.loop.ticker import Ticker
+from tidegate.spark.master import parse_master
+from tidegate.spark.measure.pipeline_meter import PipelineMeter
 from tidegate.spark.run import Run
-from tidegate.spark.segment import SegmentRun
+from tidegate.spark.sharing.core_pool import joined
 from tidegate.spark.state.files import Durable
-from tidegate.spark.ticker import Ticker
 from tidegate.units import parse_duration
 
 _FIRST_BATCHES = 3

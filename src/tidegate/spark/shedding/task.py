@@ -5,7 +5,7 @@ fraction of its class. So it does not matter which task reads a row or in which 
 the batch keeps the same rows even when the source was cut into other partitions. Rows that are
 alike to the last column are told apart by their order within a partition, or else a stream of a
 few values would be shed by whole values. Where the user named columns that no two rows share, the
-draw is of them alone and Spark may have made it already (tidegate.spark.draws). The rows are
+draw is of them alone and Spark may have made it already (tidegate.spark.shedding.draw). The rows are
 counted as they pass: there is no second pass.
 """
 
@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from tidegate.control.learning.sojourn import Stamps, merged
 from tidegate.control.row_counts import ClassCount, SourceCount
 from tidegate.pipelines.shedding import WEIGHT
-from tidegate.spark.batchplan import BatchPlan
-from tidegate.spark.stamps import ArrivalSample
+from tidegate.spark.batch.plan import BatchPlan
+from tidegate.spark.measure.stamps import ArrivalSample
 
 ROW = "__row"
 """Hash of a row's content (made by Spark, in the same pass); of unique rows, what is drawn."""

@@ -18,10 +18,10 @@ from pyspark import TaskContext
 
 from tidegate.control.learning.sojourn import Stamps, merged
 from tidegate.pipelines.keyed import KeyedBatch, Update
-from tidegate.spark.failure import told_of
-from tidegate.spark.report import TaskReport
-from tidegate.spark.shedder import Shedder, ShedStage, class_of
-from tidegate.spark.stamps import ArrivalSample
+from tidegate.spark.batch.failure import told_of
+from tidegate.spark.batch.report import TaskReport
+from tidegate.spark.measure.stamps import ArrivalSample
+from tidegate.spark.shedding.task import Shedder, ShedStage, class_of
 from tidegate.spark.state.layer import NodeCache
 from tidegate.spark.state.layout import shard_of, slot_of
 from tidegate.spark.state.task import Keeper, TaskState, conform
@@ -67,7 +67,7 @@ class KeyedStage:
 class KeyedTask:
     """A keyed operator in one micro-batch: callable for Spark's cogroup of (anchor, rows).
 
-    `straight` is the same without an anchor, for Spark's mapInArrow (tidegate.spark.straight).
+    `straight` is the same without an anchor, for Spark's mapInArrow (tidegate.spark.batch.unanchored).
     """
 
     stage: bytes

@@ -10,7 +10,7 @@ from tidegate.control.shedding.next_batch import keep_over
 from tidegate.errors import AskedWrongly, nearest
 from tidegate.pipelines.graph import Keyed, Map, Node, Source
 from tidegate.pipelines.shedding import ShedClass
-from tidegate.spark.batchplan import BatchPlan, OperatorPlan
+from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
 
 Keep: TypeAlias = tuple[float, Mapping[str, float]]
 

@@ -1,0 +1,1 @@
+"""One micro-batch: its plan, its stages, its commit."""

@@ -1,0 +1,1 @@
+"""The control loop on Spark: tick, negotiate, act."""

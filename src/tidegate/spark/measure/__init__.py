@@ -1,0 +1,1 @@
+"""From task reports and Spark's progress to one measurement per tick."""

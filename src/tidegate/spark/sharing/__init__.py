@@ -1,0 +1,1 @@
+"""The cores of one Spark application, shared by its pipelines."""
