@@ -27,7 +27,7 @@ from tidegate.sim.shedding.experiment import (
     pooled,
 )
 from tidegate.sim.shedding.until_cores_come import TARGET_S, UntilCores, shed_until_cores
-from tidegate.view.svg import Line, Panel, write_svg
+from tidegate.view.pages.svg import Line, Panel, write_svg
 
 TARGETS_S = (0.5, 1.0, 2.0, 3.0)
 LOWEST = (1.1, 2.0, 5.0)

@@ -23,7 +23,7 @@ from tidegate.errors import AskedWrongly
 from tidegate.models.flow.network import least_cut_together, limiting_cuts
 from tidegate.models.flow.stages import FIRST, StageFlow
 from tidegate.sim.microbatch.pipeline import Segment, Stage, World, simulate
-from tidegate.view.terminal import LiveView
+from tidegate.view.live.terminal import LiveView
 from tidegate.workload.profile import constant, steps
 
 

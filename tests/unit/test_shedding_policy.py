@@ -27,7 +27,7 @@ from tidegate.pipelines.shedding import ShedClass
 from tidegate.sim.microbatch.pipeline import Segment, Stage, World, simulate
 from tidegate.sim.shedding.experiment import shed_world
 from tidegate.sim.shedding.until_cores_come import TARGET_S, shed_until_cores
-from tidegate.view.svg import Line, Panel, write_svg
+from tidegate.view.pages.svg import Line, Panel, write_svg
 from tidegate.workload.profile import constant, steps
 
 

@@ -14,8 +14,8 @@ from synthetic_surge import NOTE, REASONS, surge
 
 from tidegate.control.decision import hold
 from tidegate.errors import AskedWrongly
-from tidegate.view.columns import columns_of
-from tidegate.view.picture import write_picture
+from tidegate.view.pages.columns import columns_of
+from tidegate.view.pages.run import write_picture
 from tidegate.view.summary import summarise
 
 TITLE = "A surge </title><script>alert(1)</script> & more"

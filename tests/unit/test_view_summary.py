@@ -12,7 +12,7 @@ from tidegate.control.measurement import Latency
 from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly
 from tidegate.view.changes import again, changes_of, outcome_of, words_of
-from tidegate.view.pooled import pooled_quantile
+from tidegate.view.percentiles import pooled_quantile
 from tidegate.view.summary import summarise
 
 

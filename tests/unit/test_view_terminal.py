@@ -11,8 +11,8 @@ from synthetic_surge import NOTE, REASONS, START_S, record, surge
 from tidegate.control.decision import hold
 from tidegate.control.measurement import Measurement, OperatorMeasurement
 from tidegate.control.record import Record
-from tidegate.view.sparkline import BARS, sparkline
-from tidegate.view.terminal import DECISIONS, LiveView
+from tidegate.view.live.sparkline import BARS, sparkline
+from tidegate.view.live.terminal import DECISIONS, LiveView
 
 CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 

@@ -24,7 +24,7 @@ from tidegate.sim.capacity.backtest import (
     run_one,
 )
 from tidegate.sim.capacity.cluster import Cluster, Run
-from tidegate.view.backtest_plot import Shown, write_plot
+from tidegate.view.pages.backtest import Shown, write_plot
 from tidegate.workload.trace import read_trace
 from tidegate.workload.weeks import WEEKS
 

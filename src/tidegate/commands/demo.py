@@ -36,9 +36,9 @@ def demo(
     from tidegate.control.catalogue import PIPELINE_POLICIES
     from tidegate.spark.master import parse_master
     from tidegate.spark.session import session
-    from tidegate.view.picture import write_picture
+    from tidegate.view.live.terminal import LiveView
+    from tidegate.view.pages.run import write_picture
     from tidegate.view.summary import summarise
-    from tidegate.view.terminal import LiveView
     from tidegate.workload.parse import parse_profile
 
     if policy not in PIPELINE_POLICIES:

@@ -32,7 +32,7 @@ def explain(
         err.print(Text(f"tidegate: {sentence}", style="yellow"), soft_wrap=True)
     told = explained(reading.records)
     if html is not None:
-        from tidegate.view.explain_page import write_page
+        from tidegate.view.pages.explain import write_page
 
         write_page(reading.records, html, f"Run of {checkpoint}", reading.left_out)
         err.print(Text(f"{html} written"), soft_wrap=True)

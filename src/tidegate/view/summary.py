@@ -11,7 +11,7 @@ from tidegate.control.measurement import Measurement
 from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly
 from tidegate.view.changes import changes_of
-from tidegate.view.pooled import pooled_quantile
+from tidegate.view.percentiles import pooled_quantile
 from tidegate.view.sizes import readable
 
 Statistic = Literal["mean", "p50", "p95", "p99"]

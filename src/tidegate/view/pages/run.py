@@ -16,8 +16,8 @@ import numpy as np
 from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly
 from tidegate.view.changes import Change, again, changes_of, outcome_of, words_of
-from tidegate.view.chart import calm
-from tidegate.view.columns import Column, Columns, columns_of
+from tidegate.view.pages.chart import calm
+from tidegate.view.pages.columns import Column, Columns, columns_of
 from tidegate.view.summary import Summary, summarise
 
 BLUE, RED, GREEN, PURPLE, ORANGE, SKY, GREY = (

@@ -14,10 +14,10 @@ import numpy as np
 from tidegate.control.bottleneck import LIMITING_LOAD
 from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly
-from tidegate.view.chart import calm
-from tidegate.view.columns import Columns, columns_of
 from tidegate.view.explain import Explanation, bottlenecks_of, explain
-from tidegate.view.picture import BLUE, GREY, ORANGE, RED, STYLE, TEMPLATE
+from tidegate.view.pages.chart import calm
+from tidegate.view.pages.columns import Columns, columns_of
+from tidegate.view.pages.run import BLUE, GREY, ORANGE, RED, STYLE, TEMPLATE
 
 _LABEL = (
     "Charts over time: which operator was the bottleneck, how full it was, load against capacity,"

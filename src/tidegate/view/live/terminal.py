@@ -15,8 +15,8 @@ from tidegate.control.bottleneck import Bottleneck
 from tidegate.control.measurement import Latency
 from tidegate.control.record import Record
 from tidegate.view.changes import again, changes_of, outcome_of, words_of
+from tidegate.view.live.sparkline import sparkline
 from tidegate.view.sizes import readable
-from tidegate.view.sparkline import sparkline
 from tidegate.view.summary import Statistic
 
 HISTORY = 48
