@@ -47,7 +47,7 @@ def run(options: Options) -> Bench:
 
         return spark_body(options)
     if body == "together":
-        from tidegate.apps.together import together_body
+        from tidegate.apps.several_pipelines import together_body
 
         return together_body(options)
     if body != "sim":
