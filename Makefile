@@ -31,12 +31,12 @@ test: java unit
 
 unit: $(VENV)/.dev
 	@$(compiled)
-	@$(ENV) $(BIN)/python -m pytest tests/unit -n 2 --dist loadfile $(ARGS)
+	@$(ENV) $(BIN)/python -m pytest tests/unit tests/simulations -n 2 --dist loadfile $(ARGS)
 
 ROUNDS ?= 20
 chaos: $(VENV)/.dev java
 	@TIDEGATE_CHAOS_ROUNDS=$(ROUNDS) $(ENV) $(BIN)/python -m pytest tests/spark/test_chaos.py \
-		tests/spark/test_executors.py $(ARGS)
+		tests/spark/loop/test_executors.py $(ARGS)
 
 MINUTES ?= 20
 soak: $(VENV)/.dev java

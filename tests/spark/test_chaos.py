@@ -15,13 +15,14 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from feed import Feed
 
 import tidegate as tg
+from tests.helpers.feed import Feed
+from tests.helpers.places import HELPERS
 
 pytestmark = [pytest.mark.spark, pytest.mark.chaos]
 ROUNDS = int(os.environ.get("TIDEGATE_CHAOS_ROUNDS", "2"))
-DRIVER = Path(__file__).with_name("chaos_driver.py")
+DRIVER = HELPERS / "chaos_driver.py"
 
 
 def rows(seed: int) -> pa.Table:

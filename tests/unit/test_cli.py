@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.places import ROOT
 from tidegate.cli import main
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from tidegate.control.allocation import greedy
 from tidegate.control.placement import place_compiled as placing
 from tidegate.control.shards import balance
 from tidegate.forecast import arma_likelihood
-from tidegate.models.microbatch.station import batch_memory
+from tidegate.models.microbatch import batch_memory
 from tidegate.sim.queueing import engine
 
 

@@ -5,8 +5,8 @@ import resource
 from pathlib import Path
 
 import pytest
-from synthetic_surge import record, surge
 
+from tests.helpers.synthetic_surge import record, surge
 from tidegate.control.record import VERSION, Record
 from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.recording import CURRENT, RecordWriter, read_records

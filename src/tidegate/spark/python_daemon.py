@@ -14,8 +14,8 @@ import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager
 
 import tidegate.spark.batch.channel
-import tidegate.spark.batch.tasks  # noqa: F401
-import tidegate.spark.sources.arrivals
+import tidegate.spark.batch.tasks
+import tidegate.spark.sources.arrivals  # noqa: F401
 
 if __name__ == "__main__":
     gc.freeze()  # pages of the parent stay shared with the workers

@@ -1,4 +1,7 @@
-"""Executors that are split and merged while a simulation runs (control/placement/split_and_merge.py decides)."""
+"""Executors that are split and merged while a simulation runs.
+
+`control/placement/split_and_merge.py` decides when.
+"""
 
 from dataclasses import dataclass, field
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tidegate.errors import TidegateError
 
-_PACKAGE = Path(__file__).resolve().parents[1]
+_PACKAGE = Path(__file__).resolve().parents[2]
 _MARK = "tidegate-failure:"
 _PATTERN = re.compile(re.escape(_MARK) + r"(\{.*?\})" + re.escape(":end"), re.DOTALL)
 

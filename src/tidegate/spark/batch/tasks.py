@@ -67,7 +67,7 @@ class KeyedStage:
 class KeyedTask:
     """A keyed operator in one micro-batch: callable for Spark's cogroup of (anchor, rows).
 
-    `straight` is the same without an anchor, for Spark's mapInArrow (tidegate.spark.batch.unanchored).
+    `straight` is the same without an anchor, for Spark's mapInArrow (see `unanchored`).
     """
 
     stage: bytes

@@ -5,8 +5,8 @@ fraction of its class. So it does not matter which task reads a row or in which 
 the batch keeps the same rows even when the source was cut into other partitions. Rows that are
 alike to the last column are told apart by their order within a partition, or else a stream of a
 few values would be shed by whole values. Where the user named columns that no two rows share, the
-draw is of them alone and Spark may have made it already (tidegate.spark.shedding.draw). The rows are
-counted as they pass: there is no second pass.
+draw is of them alone and Spark may have made it already (see `draw`). The rows are counted as they
+pass: there is no second pass.
 """
 
 import time

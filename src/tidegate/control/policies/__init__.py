@@ -1,1 +1,0 @@
-"""Everything that decides how many machines to have: measurement in, decision out."""

@@ -1,0 +1,48 @@
+"""A streaming query made up of progress reports, for meters and loops that run without Spark."""
+
+from types import SimpleNamespace
+
+from tidegate.spark.measure.progress import BatchProgress
+
+
+def progress(batch_id: int, start_s: float, duration_s: float, rows: int, span_s: float = 1.0):
+    return BatchProgress(
+        batch_id=batch_id,
+        rows=rows,
+        arrival_rate=rows / span_s,
+        processed_rate=rows / duration_s,
+        start_us=round(start_s * 1e6),
+        duration_s=duration_s,
+        offsets_s=0.0,
+        planning_s=0.0,
+        reading_s=0.0,
+        work_s=duration_s,
+        log_s=0.0,
+        other_s=0.0,
+    )
+
+
+class FakeMeter:
+    """Hands out what was put into it, once."""
+
+    def __init__(self) -> None:
+        self.coming: list[BatchProgress] = []
+
+    def read(self):
+        found, self.coming = self.coming, []
+        return [SimpleNamespace(progress=one) for one in found]
+
+
+class FakeQuery:
+    def __init__(self, name: str, trigger: str = "ProcessingTimeTrigger(0)") -> None:
+        self.name, self.id, self.runId = name, f"id-{name}", f"run-{name}"
+        self.available, self.active = True, False
+        self._jsq = SimpleNamespace(
+            status=lambda: SimpleNamespace(
+                isDataAvailable=lambda: self.available, isTriggerActive=lambda: self.active
+            ),
+            streamingQuery=lambda: SimpleNamespace(
+                trigger=lambda: SimpleNamespace(toString=lambda: trigger)
+            ),
+        )
+        self.meter = FakeMeter()

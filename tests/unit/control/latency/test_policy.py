@@ -1,0 +1,314 @@
+"""The default policy on a pipeline: what it learns, when it scales, and when it must not."""
+
+import dataclasses
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.helpers.pipeline_worlds import BOUNDS, TARGET_S, controller, measured, world
+from tidegate.control.allocation.allocate import provision
+from tidegate.control.capacity.cycle import Bounds
+from tidegate.control.decision import Decision
+from tidegate.control.latency.policy import LatencyOptions, LatencyPolicy
+from tidegate.control.latency.surge_reserve import Ready, leap_latency_s, ready_for
+from tidegate.control.measurement import Measurement, SegmentMeasurement
+from tidegate.errors import AskedWrongly
+from tidegate.models.microbatch.station import BatchCost, MicroBatchStation
+from tidegate.sim.microbatch.pipeline import simulate
+from tidegate.workload.profile import constant, steps
+
+COST = BatchCost(fixed_s=0.3, per_task_s=0.01, work_s=1e-3)
+
+
+def steady(tick: int, rate: float, cores: int, **changes: object) -> Measurement:
+    """A tick of a pipeline with this cost in its steady state."""
+    station = MicroBatchStation(cost=COST, arrival_rate=rate)
+    duration_s = min(station.duration_s(cores), 30.0)
+    settings = {
+        "rate": rate,
+        "cores": cores,
+        "duration_s": duration_s,
+        "latency_s": 1.5 * duration_s,
+        "backlog": 1.5 * rate * duration_s,
+        **changes,
+    }
+    return measured(tick, **settings)
+
+
+def taught(policy: LatencyPolicy, *, until: int = 30) -> LatencyPolicy:
+    """Shows several loads and numbers of cores, so that the model is known."""
+    for tick in range(until):
+        rate = 600.0 if tick % 6 < 3 else 1300.0
+        policy.decide(steady(tick, rate, 2 if tick < until // 2 else 3))
+    return policy
+
+
+def after(policy: LatencyPolicy, rate: float, cores: int, ticks: int, begin: int = 30) -> Decision:
+    for tick in range(begin, begin + ticks):
+        decision = policy.decide(steady(tick, rate, cores))
+    return decision
+
+
+def test_it_learns_what_a_batch_costs() -> None:
+    policy = taught(LatencyPolicy(TARGET_S, BOUNDS))
+    assert policy.beliefs["main.w_s"] == pytest.approx(COST.work_s, rel=0.15)
+    fixed_s = policy.beliefs["main.a0_s"] + 2 * policy.beliefs["main.a1_s"]
+    assert fixed_s == pytest.approx(COST.overhead_s(2), rel=0.15)
+
+
+def test_scale_out_is_not_capped_by_a_factor() -> None:
+    policy = taught(LatencyPolicy(TARGET_S, Bounds(1, 100)))
+    decision = policy.decide(measured(31, rate=6000.0, cores=3, backlog=2000.0, batches=False))
+    assert decision.cores is not None and decision.cores >= 12
+    assert decision.tasks == {"work": decision.cores}
+    assert decision.expected_latency_s is not None and decision.expected_latency_s < TARGET_S
+
+
+def test_scale_in_waits_and_then_goes_in_one_step() -> None:
+    options = LatencyOptions(scale_in_after_s=8.0)
+    policy = taught(LatencyPolicy(TARGET_S, BOUNDS, options))
+    decisions = [policy.decide(steady(30 + n, 1000.0, 10)) for n in range(12)]
+    lets_go = [index for index, one in enumerate(decisions) if one.cores is not None]
+    assert lets_go[0] >= 7
+    assert decisions[lets_go[0]].cores is not None and decisions[lets_go[0]].cores <= 3
+    assert "would do" in decisions[4].reason
+
+
+def test_a_slow_grant_makes_scale_in_wait_longer_and_tasks_wait_for_cores() -> None:
+    policy = taught(LatencyPolicy(TARGET_S, BOUNDS, LatencyOptions(scale_in_after_s=4.0)))
+    slow = [policy.decide(steady(30 + n, 1000.0, 10, grant_s=6.0)) for n in range(16)]
+    assert all(decision.holds for decision in slow)
+    more = policy.decide(steady(50, 3500.0, 4, grant_s=6.0, backlog=4000.0))
+    assert more.cores is not None and more.cores > 4 and not more.tasks
+    asked = dataclasses.replace(steady(51, 3500.0, 4, grant_s=6.0), cores_asked=12)
+    assert "on their way" in policy.decide(asked).reason
+    come = dataclasses.replace(asked, at_s=asked.at_s + 6.0, cores_granted=12)
+    assert policy.decide(come).tasks == {"work": 12}
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(3, 12), st.floats(200.0, 3000.0), st.floats(1.5, 30.0))
+def test_no_scale_in_while_a_backlog_is_caught_up(cores: int, rate: float, waits: float) -> None:
+    policy = taught(LatencyPolicy(TARGET_S, BOUNDS, LatencyOptions(scale_in_after_s=2.0)), until=9)
+    for tick in range(40, 46):
+        backlog = 1.5 * waits * TARGET_S * rate
+        decision = policy.decide(steady(tick, rate, cores, backlog=backlog))
+        assert decision.cores is None or decision.cores > cores
+
+
+def test_a_shorter_catch_up_takes_more_cores() -> None:
+    wishes = []
+    for catch_up_s in (3.0, 6.0, 30.0):
+        options = LatencyOptions(catch_up_s=catch_up_s)
+        policy = taught(LatencyPolicy(TARGET_S, Bounds(1, 60), options))
+        decision = policy.decide(steady(31, 2000.0, 2, backlog=20_000.0))
+        assert decision.cores is not None
+        wishes.append(decision.cores)
+    assert wishes == sorted(wishes, reverse=True) and wishes[0] > wishes[-1]
+
+
+def test_a_target_below_the_floor_is_said_with_the_floor() -> None:
+    policy = taught(LatencyPolicy(0.3, BOUNDS))
+    decision = after(policy, 1000.0, 3, 8)
+    notes = [note for note in decision.notes if "floor" in note]
+    assert notes and "0.3" not in notes[0].split("is")[-1]
+    assert "300 ms" in notes[0] and "runs at its best" in notes[0]
+
+
+def test_a_target_beyond_the_maximum_is_said() -> None:
+    policy = taught(LatencyPolicy(TARGET_S, Bounds(1, 3)))
+    decision = policy.decide(steady(31, 6000.0, 3, backlog=9000.0))
+    assert any("3 are the maximum" in note for note in decision.notes)
+    assert decision.cores is None
+
+
+def test_a_percentile_takes_more_cores_than_the_mean() -> None:
+    cores = []
+    for percentile in (None, 95):
+        options = LatencyOptions(percentile=percentile)
+        policy = taught(LatencyPolicy(TARGET_S, Bounds(1, 60), options))
+        decision = policy.decide(steady(31, 4000.0, 2, backlog=6000.0))
+        assert decision.cores is not None
+        cores.append(decision.cores)
+    assert cores[1] > cores[0]
+    assert policy.beliefs["percentile_ratio"] == pytest.approx(1.3, abs=0.05)
+
+
+def test_before_the_model_is_known_saturated_throughput_sizes_the_step() -> None:
+    policy = LatencyPolicy(TARGET_S, Bounds(1, 60))
+    quiet = policy.decide(measured(0, batches=False, rate=3000.0))
+    assert quiet.holds and "learning" in quiet.reason
+    stuck = dataclasses.replace(
+        measured(1, batches=False, latency_s=4.0, saturated=True, backlog=5000.0, rate=3000.0),
+        processed_rate=500.0,
+    )
+    decision = policy.decide(stuck)
+    # 250 rows/s a core; 3000 rows/s to come and 5000 rows to catch up in 5 s
+    assert decision.cores == pytest.approx(16, abs=1)
+
+
+def test_a_wrong_scale_in_makes_the_next_one_more_patient() -> None:
+    policy = taught(LatencyPolicy(TARGET_S, BOUNDS, LatencyOptions(scale_in_after_s=4.0)))
+    after(policy, 1000.0, 6, 10, begin=30)
+    after(policy, 1000.0, 2, 2, begin=40)
+    after(policy, 1000.0, 6, 1, begin=42)
+    impatient = [after(policy, 1000.0, 6, 1, begin=43 + n) for n in range(6)]
+    assert all(decision.holds for decision in impatient)
+    assert after(policy, 1000.0, 6, 4, begin=49).cores is not None
+
+
+def test_segments_share_the_cores_by_need() -> None:
+    policy = LatencyPolicy(3.0, Bounds(2, 30))
+
+    def two(tick: int, rate: float, cores: int) -> Measurement:
+        one = steady(tick, rate, cores, backlog=min(rate, 2000.0))
+        light = dataclasses.replace(
+            one.segments[0],
+            name="light",
+            batches=tuple(
+                dataclasses.replace(batch, duration_s=0.1 + batch.rows * 1e-4 / batch.tasks)
+                for batch in one.segments[0].batches
+            ),
+        )
+        operators = (
+            *one.operators,
+            dataclasses.replace(
+                one.operators[0],
+                name="sum",
+                segment="light",
+                busy_s=1e-4 * one.operators[0].rows,
+            ),
+        )
+        both: tuple[SegmentMeasurement, ...] = (one.segments[0], light)
+        return dataclasses.replace(
+            one, segments=both, operators=operators, cores_asked=2 * cores, cores_granted=2 * cores
+        )
+
+    for tick in range(24):
+        policy.decide(two(tick, 600.0 if tick % 6 < 3 else 1300.0, 2 if tick < 12 else 3))
+    decision = policy.decide(two(25, 3500.0, 3))
+    assert decision.cores == sum(decision.tasks.values()) if len(decision.tasks) == 2 else True
+    assert decision.tasks["work"] > decision.tasks.get("sum", 3)
+
+
+def test_options_that_cannot_be_are_refused() -> None:
+    with pytest.raises(AskedWrongly, match="50, 95 or 99"):
+        LatencyOptions(percentile=90)
+    with pytest.raises(AskedWrongly, match="catch_up_s"):
+        LatencyOptions(catch_up_s=0.0)
+    with pytest.raises(AskedWrongly, match="positive duration"):
+        LatencyPolicy(0.0, BOUNDS)
+
+
+def test_a_ramp_is_met_before_it_breaks_the_target() -> None:
+    profile = steps([(float(second), 800.0 + 50.0 * second) for second in range(60)])
+    outcome = simulate(world(profile, seconds=60.0, grant_s=3.0), controller())
+    assert outcome.within(TARGET_S, after_s=10) >= 0.9
+    assert outcome.reversals() <= 1
+
+
+def test_a_flat_load_has_few_changes() -> None:
+    calm = world(constant(2500.0), seconds=150.0, poisson=True, noise=0.08)
+    outcome = simulate(calm, controller())
+    assert outcome.reversals() <= 2
+    assert len(outcome.changes()) <= 8
+
+
+def test_it_keeps_enough_cores_for_a_load_that_doubles_at_once() -> None:
+    """1,150 rows/s fit well on 2 cores; twice as many would be lost before they are seen."""
+    station = MicroBatchStation(cost=COST, arrival_rate=1150.0)
+    assert station.latency(2) < 0.8 * TARGET_S < TARGET_S < station.leap_latency(2, 2.0)
+    planned = {}
+    for leap in (1.0, 2.0):
+        options = LatencyOptions(scale_in_after_s=5.0, leap=leap)
+        policy = taught(LatencyPolicy(TARGET_S, BOUNDS, options))
+        decisions = [policy.decide(steady(30 + n, 1150.0, 8)) for n in range(40)]
+        planned[leap] = [d.cores for d in decisions if d.cores is not None][-1]
+    assert planned[1.0] == 2
+    assert planned[2.0] is not None and planned[2.0] >= 3
+    assert station.leap_latency(planned[2.0], 2.0) < 1.1 * TARGET_S
+
+
+def test_it_asks_for_the_cores_that_a_leap_would_need_and_says_so() -> None:
+    policy = taught(LatencyPolicy(TARGET_S, BOUNDS))
+    decision = after(policy, 1200.0, 2, 12)
+    assert decision.cores is not None and decision.cores > 2
+    assert "2 times as high would be lost before it is seen" in decision.reason
+
+
+def test_no_leap_is_planned_to_a_load_that_all_cores_could_not_carry() -> None:
+    stations = [MicroBatchStation(cost=COST, arrival_rate=1150.0)]
+    plain = provision(stations, 0.8 * TARGET_S)
+    assert plain.total == 2
+
+    def ready(budget: int) -> Ready:
+        return ready_for(stations, plain, goal_s=TARGET_S, leap=2.0, most=[64], budget=budget)
+
+    roomy, tight, none = ready(12), ready(3), ready(2)
+    assert roomy.leap == 2.0 and roomy.allocation.total == 3
+    assert 1.0 < tight.leap < 2.0, "three cores carry 2,010 rows/s on target, not 2,300"
+    assert none.leap == pytest.approx(1.0, abs=0.2) and none.allocation.total == 2
+    assert leap_latency_s(stations, roomy.allocation.cores.tolist(), roomy.leap) <= TARGET_S
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.floats(50.0, 3000.0), min_size=1, max_size=4), st.integers(4, 60))
+def test_what_is_ready_for_a_leap_is_so_within_the_budget(rates: list[float], budget: int) -> None:
+    stations = [MicroBatchStation(cost=COST, arrival_rate=rate) for rate in rates]
+    goal_s = 1.2 * len(rates)
+    plain = provision(stations, 0.8 * goal_s)
+    most = [budget] * len(rates)
+    found = ready_for(stations, plain, goal_s=goal_s, leap=2.0, most=most, budget=budget)
+    if found.leap > 1.0:
+        cores = found.allocation.cores.tolist()
+        assert leap_latency_s(stations, cores, found.leap) <= goal_s * (1 + 1e-9)
+        assert found.allocation.total <= max(budget, plain.total)
+    else:
+        assert found.allocation is plain
+
+
+def test_a_leap_below_one_is_refused() -> None:
+    with pytest.raises(AskedWrongly, match=r"leap of 0\.5"):
+        LatencyOptions(leap=0.5)
+
+
+def test_cores_that_were_asked_for_stay_for_a_minute() -> None:
+    policy = taught(LatencyPolicy(TARGET_S, BOUNDS, LatencyOptions(scale_in_after_s=5.0)))
+    cores, changes = 6, []
+    for tick in range(30, 200):
+        slow = 90 <= tick < 94  # something else on the machine: the same load takes twice as long
+        now = steady(tick, 1000.0, cores)
+        if slow:
+            now = steady(tick, 1000.0, cores, latency_s=4.0, backlog=6000.0, duration_s=2.5)
+        decision = policy.decide(now)
+        if decision.cores is not None:
+            changes.append((tick, decision.cores - cores))
+            cores = decision.cores
+    (taken,) = [tick for tick, grown in changes if grown > 0]
+    assert 90 <= taken < 94 and changes[0][1] < 0
+    later = [tick for tick, _ in changes if tick > taken]
+    assert later and min(later) >= taken + 60
+    assert policy.decide(steady(201, 1000.0, cores + 4)).holds, "asked for, whoever did it"
+    fallen = [policy.decide(steady(202 + n, 500.0, cores + 4)).cores for n in range(10)]
+    assert any(fallen), "the load has fallen"
+
+
+def test_no_core_is_let_go_while_the_load_rises() -> None:
+    policy = taught(LatencyPolicy(TARGET_S, BOUNDS, LatencyOptions(scale_in_after_s=8.0)))
+    rising = [policy.decide(steady(30 + n, 800.0 + 15.0 * n, 10)) for n in range(20)]
+    assert all(decision.holds for decision in rising)
+    assert "the load is rising" in rising[-1].reason
+    assert any(policy.decide(steady(50 + n, 1100.0, 10)).cores for n in range(12))
+
+
+def test_an_operator_that_makes_many_rows_of_one_is_not_taken_for_cheap() -> None:
+    """Work is per row of the segment: a flat map's thousand rows are not a thousand times less."""
+    policy = LatencyPolicy(TARGET_S, BOUNDS)
+    for tick in range(6):
+        one = steady(tick, 1000.0, 2)
+        (segment,) = one.segments
+        rows = sum(batch.rows for batch in segment.batches)
+        work = dataclasses.replace(one.operators[0], rows=1000 * rows, busy_s=rows * COST.work_s)
+        policy.decide(dataclasses.replace(one, operators=(work,)))
+    assert policy.beliefs["main.w_s"] == pytest.approx(COST.work_s, rel=0.3)

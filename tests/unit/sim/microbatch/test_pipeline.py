@@ -1,0 +1,194 @@
+"""The simulated pipeline keeps its own laws, and the default policy keeps its promises in it."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from tests.helpers.pipeline_worlds import BOUNDS, TARGET_S, controller, world
+from tidegate.control.capacity.cycle import Bounds
+from tidegate.control.catalogue import PIPELINE_POLICIES, pipeline_policy
+from tidegate.control.controller import Controller, Limits, excluded_periods
+from tidegate.control.latency.policy import LatencyOptions
+from tidegate.control.shards.balance import Balancer
+from tidegate.errors import AskedWrongly
+from tidegate.models.microbatch.station import BatchCost, MicroBatchStation
+from tidegate.sim.microbatch.pipeline import Outcome, Segment, Stage, World, simulate
+from tidegate.workload.profile import constant, steps
+
+
+def plain(rate: float, cores: int, *, seconds: float = 60.0, **changes: object) -> World:
+    segment = Segment(
+        fixed_s=0.3, per_task_s=0.01, stages=(Stage(name="work", work_s=1e-3),), **changes
+    )
+    return World(
+        segments=(segment,), profile=constant(rate), seconds=seconds, cores=cores, noise=0.0
+    )
+
+
+def static(world: World, cores: int) -> Outcome:
+    bounds = Bounds(1, 64)
+    policy = pipeline_policy("static", target_s=1.0, bounds=bounds, cores=cores)
+    return simulate(world, Controller(policy, bounds=bounds, balancer=Balancer()))
+
+
+@pytest.mark.parametrize(
+    ("rate", "cores", "trigger_s"), [(500.0, 2, 0.0), (3000.0, 6, 0.0), (500.0, 4, 2.0)]
+)
+def test_it_has_the_latency_of_the_micro_batch_model(
+    rate: float, cores: int, trigger_s: float
+) -> None:
+    outcome = static(plain(rate, cores, trigger_s=trigger_s), cores)
+    cost = BatchCost(fixed_s=0.3, per_task_s=0.01, work_s=1e-3)
+    station = MicroBatchStation(cost=cost, arrival_rate=rate, interval_s=trigger_s)
+    means = [latency.mean_s for latency in outcome.sojourns[20:] if latency is not None]
+    assert np.mean(means) == pytest.approx(station.latency(cores), rel=0.05)
+
+
+def test_rows_are_neither_lost_nor_made() -> None:
+    outcome = static(plain(1000.0, 4), 4)
+    last = outcome.records[-1].measurement
+    assert outcome.rows + last.backlog_rows == pytest.approx(60_000.0)
+
+
+def test_segments_in_a_row_add_their_latencies() -> None:
+    first = Segment(name="a", fixed_s=0.2, stages=(Stage(name="one", work_s=1e-3),))
+    second = Segment(name="b", fixed_s=0.3, stages=(Stage(name="two", work_s=1e-3),), after="a")
+    both = World(
+        segments=(first, second), profile=constant(500.0), seconds=60.0, cores=4, noise=0.0
+    )
+    outcome = simulate(
+        both,
+        Controller(
+            pipeline_policy("static", target_s=1.0, bounds=Bounds(1, 8), cores=8),
+            bounds=Bounds(1, 8),
+        ),
+    )
+    alone = static(plain(500.0, 4), 4)
+    assert outcome.sojourns[-1] is not None and alone.sojourns[-1] is not None
+    assert outcome.sojourns[-1].mean_s > alone.sojourns[-1].mean_s
+    assert outcome.records[-1].measurement.segments[1].arrival_rate == pytest.approx(500, rel=0.8)
+    assert outcome.rows > 28_000
+
+
+def test_the_same_seed_gives_the_same_run() -> None:
+    once = simulate(world(seconds=20.0, poisson=True), controller())
+    again = simulate(world(seconds=20.0, poisson=True), controller())
+    assert once.records == again.records
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_surge_with_changing_hot_keys_stays_within_target_on_few_cores(seed: int) -> None:
+    surge = world(poisson=True, seed=seed)
+    outcome = simulate(surge, controller())
+    peak = next(
+        static(surge, cores)
+        for cores in range(8, 16)
+        if static(surge, cores).within(TARGET_S, after_s=20) >= 0.99
+    )
+    assert outcome.within(TARGET_S, after_s=20) >= 0.95
+    assert outcome.core_seconds <= 0.6 * peak.core_seconds
+    assert outcome.reversals() <= 2
+    assert outcome.moves > 0
+    peak_cores = max(outcome.cores)
+    assert 6 <= peak_cores <= BOUNDS.most and outcome.cores[-1] <= 4
+
+
+def test_stale_ticks_hold() -> None:
+    stalled = world(seconds=50.0, stalls=((28.0, 40.0),))
+    outcome = simulate(stalled, controller())
+    silent = [one for one in outcome.records if one.measurement.stale is not None]
+    assert len(silent) == 12
+    assert not any(record.acted for record in silent)
+    assert all("nothing is scaled on old numbers" in one.decision.reason for one in silent)
+    assert any(record.acted for record in outcome.records)
+
+
+def test_excluded_periods_hold() -> None:
+    midnight = 1_700_006_400.0
+    limits = Limits(excluded=excluded_periods(["00:00-00:01"]))
+    outcome = simulate(
+        world(steps([(0, 1000.0), (10, 4000.0)]), seconds=80.0, starts_s=midnight),
+        controller(limits=limits),
+    )
+    inside = [one for one in outcome.records if one.measurement.at_s - midnight < 60.0]
+    assert not any(record.acted for record in inside)
+    assert any(record.held_back for record in inside)
+    assert any(record.acted for record in outcome.records[59:])
+
+
+def test_a_target_below_the_floor_is_said_and_the_loop_runs_at_its_best() -> None:
+    outcome = simulate(world(constant(2000.0), seconds=30.0), controller(0.3))
+    assert any("floor" in note for record in outcome.records for note in record.decision.notes)
+    last = outcome.sojourns[-1]
+    assert last is not None and last.mean_s < 0.9
+
+
+def test_cores_come_after_their_time_and_the_horizon_knows() -> None:
+    outcome = simulate(world(seconds=60.0, grant_s=4.0), controller())
+    asked = [one.measurement.cores_asked for one in outcome.records]
+    first = next(n for n, cores in enumerate(asked) if cores > 4)
+    granted = next(n for n, cores in enumerate(outcome.cores) if cores > 4)
+    assert granted - first in (3, 4)
+    assert outcome.records[-1].beliefs["horizon_s"] > 4.0
+
+
+@pytest.mark.parametrize("name", PIPELINE_POLICIES)
+def test_every_policy_runs_a_pipeline(name: str) -> None:
+    policy = pipeline_policy(name, target_s=TARGET_S, bounds=BOUNDS)
+    outcome = simulate(
+        world(steps([(0, 1000.0), (8, 3000.0)]), seconds=40.0),
+        Controller(policy, bounds=BOUNDS, balancer=Balancer()),
+    )
+    assert policy.name == name
+    assert all(BOUNDS.least <= cores <= BOUNDS.most for cores in outcome.cores)
+    assert len(outcome.records) == 40
+
+
+def test_unknown_policies_and_empty_worlds_are_refused() -> None:
+    with pytest.raises(AskedWrongly, match="did you mean 'tidegate'"):
+        pipeline_policy("tidegat", target_s=1.0, bounds=BOUNDS)
+    with pytest.raises(AskedWrongly, match="at least one tick"):
+        static(plain(10.0, 1, seconds=0.1), 1)
+
+
+def test_arrivals_can_be_told_as_late_as_spark_tells_them() -> None:
+    """The rows of a batch are known once its first stage is over, so a step is seen late."""
+    at_once, later = (
+        simulate(
+            dataclasses.replace(
+                plain(500.0, 4), profile=steps([(0, 500), (20, 1500)]), prompt=told
+            ),
+            controller(bounds=Bounds(4, 4)),
+        )
+        for told in (True, False)
+    )
+
+    def seen(outcome: Outcome) -> int:
+        rates = [record.measurement.arrival_rate for record in outcome.records]
+        return next(tick for tick, rate in enumerate(rates) if rate > 1000.0)
+
+    assert seen(at_once) < seen(later) <= seen(at_once) + 2
+    steady = [record.measurement.arrival_rate for record in later.records[10:18]]
+    assert steady == pytest.approx([500.0] * 8, rel=0.05)
+
+
+def test_a_surge_that_is_seen_late_is_held() -> None:
+    """200 to 800 rows/s within 6 s, told as Spark tells it, on the demo's costs."""
+    ramp = [(0, 200.0), *((30 + n, 200.0 + 100.0 * (n + 1)) for n in range(6)), (54, 200.0)]
+    stages = (Stage(name="enrich", work_s=0.003), Stage(name="count", work_s=0.004))
+    segment = Segment(fixed_s=0.27, per_task_s=0.014, stages=stages)
+    for seed in range(1, 4):
+        scene = World(
+            segments=(segment,),
+            profile=steps(ramp),
+            seconds=90.0,
+            cores=2,
+            noise=0.07,
+            seed=seed,
+            prompt=False,
+        )
+        options = LatencyOptions(scale_in_after_s=5.0)
+        outcome = simulate(scene, controller(2.0, bounds=Bounds(2, 16), options=options))
+        assert outcome.within(2.0, after_s=20.0) >= 0.95
+        assert outcome.core_seconds < 0.65 * 10 * 90

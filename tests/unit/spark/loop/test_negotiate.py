@@ -1,0 +1,175 @@
+"""Executors asked for and let go, on a driver that is only imitated."""
+
+import pytest
+
+from tests.helpers.fake_cluster import FakeCluster
+from tidegate.control.whole_executors import WholeExecutors
+from tidegate.errors import AskedWrongly
+from tidegate.spark.loop.loop import control_options, new_controller
+from tidegate.spark.loop.negotiate import GRANT_PATIENCE_S, ExecutorNegotiator
+
+
+def negotiator(cluster: FakeCluster, cores: int, per_executor: int = 1) -> ExecutorNegotiator:
+    return ExecutorNegotiator(
+        cluster, per_executor, cores, boundary=cluster.boundary, clock=cluster.clock
+    )
+
+
+def test_it_takes_what_is_there_without_a_request() -> None:
+    cluster = FakeCluster(executors=2)
+    found = negotiator(cluster, 4, per_executor=2)
+    assert (found.asked, found.granted(), cluster.asked) == (4, 4, [])
+
+
+def test_cores_are_asked_for_in_whole_executors_and_the_time_is_learned() -> None:
+    cluster = FakeCluster(executors=1)
+    found = negotiator(cluster, 4, per_executor=4)
+    found.ask(9)
+    assert cluster.asked == [3]
+    assert (found.asked, found.granted(), found.grant_s) == (12, 4, None)
+    cluster.now_s = 6.0
+    cluster.arrive(1)
+    assert (found.granted(), found.grant_s) == (8, None)
+    cluster.now_s = 8.0
+    cluster.arrive(1)
+    assert (found.granted(), found.grant_s) == (12, 8.0)
+    found.ask(16)
+    cluster.now_s = 12.0
+    cluster.arrive(1)
+    found.granted()
+    assert found.grant_s == 6.0, "halfway from 8 s to the newest 4 s"
+
+
+def test_a_request_that_is_taken_back_teaches_no_time() -> None:
+    cluster = FakeCluster(executors=2)
+    found = negotiator(cluster, 2)
+    found.ask(4)
+    cluster.now_s = 30.0
+    found.ask(2)
+    assert found.granted() == 2
+    assert (found.grant_s, found.overdue()) == (None, None)
+
+
+def test_what_does_not_come_in_time_is_said() -> None:
+    cluster = FakeCluster(executors=1)
+    found = negotiator(cluster, 1)
+    found.ask(4)
+    cluster.arrive(1)
+    cluster.now_s = GRANT_PATIENCE_S
+    found.granted()
+    assert found.overdue() is None
+    cluster.now_s = GRANT_PATIENCE_S + 1.0
+    said = found.overdue()
+    assert said is not None and said.startswith("2 of 4 executors asked for 61 s ago")
+
+
+def test_what_is_too_many_goes_at_a_batch_boundary_the_newest_first() -> None:
+    cluster = FakeCluster(executors=12)
+    found = negotiator(cluster, 12)
+    found.let_go()
+    assert cluster.boundaries == 0, "nothing to let go: no batch is held up"
+    found.ask(9)
+    assert cluster.asked == [9], "the target first, so that none comes back"
+    assert cluster.killed == []
+    found.let_go()
+    assert cluster.killed == ["11", "10", "9"] == found.released
+    assert found.granted() == 9, "those that go count no more, though Spark still lists them"
+    cluster.leave()
+    assert found.granted() == 9
+    found.let_go()
+    assert (cluster.killed, cluster.boundaries) == (["11", "10", "9"], 1)
+
+
+def test_while_a_batch_runs_nobody_goes() -> None:
+    cluster = FakeCluster(executors=4)
+    cluster.running = True
+    found = negotiator(cluster, 4)
+    found.ask(1)
+    for _ in range(3):
+        found.let_go()
+        assert (found.granted(), found.asked) == (4, 1)
+    cluster.running = False
+    found.let_go()
+    assert found.granted() == 1
+
+
+def test_one_that_somebody_else_keeps_busy_goes_later() -> None:
+    cluster = FakeCluster(executors=4)
+    cluster.busy = {"2"}
+    found = negotiator(cluster, 4)
+    found.ask(1)
+    found.let_go()
+    assert cluster.killed == ["3", "1"]
+    assert found.granted() == 2
+    cluster.busy = set()
+    found.let_go()
+    assert cluster.killed == ["3", "1", "2"] == found.released
+
+
+def test_what_is_wanted_again_before_the_boundary_stays() -> None:
+    cluster = FakeCluster(executors=3)
+    cluster.running = True
+    found = negotiator(cluster, 3)
+    found.ask(1)
+    found.let_go()
+    found.ask(3)
+    cluster.running = False
+    found.let_go()
+    assert (cluster.killed, found.granted(), found.grant_s) == ([], 3, None)
+
+
+def test_one_that_comes_late_after_all_goes_again() -> None:
+    cluster = FakeCluster(executors=2)
+    found = negotiator(cluster, 2)
+    found.ask(3)
+    found.ask(2)
+    cluster.arrive(1)
+    found.let_go()
+    assert found.granted() == 2
+    assert cluster.killed == ["2"]
+
+
+def test_dynamic_allocation_is_refused() -> None:
+    cluster = FakeCluster(executors=1, **{"spark.dynamicAllocation.enabled": "true"})
+    with pytest.raises(AskedWrongly, match="dynamicAllocation"):
+        negotiator(cluster, 1)
+
+
+def options_of(cluster: FakeCluster, cores: tuple[int, int] | None):
+    return control_options(
+        cluster,
+        target="2 seconds",
+        cores=cores,
+        policy="tidegate",
+        percentile=None,
+        tick="1 second",
+        catch_up="5 seconds",
+        scale_in_after="10 seconds",
+        between_changes=None,
+        excluded=(),
+        dry_run=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("master", "conf", "cores", "said"),
+    [
+        ("local-cluster[4,2,1024]", {}, (1, 9), "the master has 8"),
+        ("local-cluster[4,2,1024]", {}, (4, 3), "minimum from 1 up to the maximum"),
+        ("local-cluster[4,2,1024]", {}, (1, 1), "an executor has 2"),
+        ("spark://host:7077", {"spark.cores.max": "6"}, (1, 8), "the master has 6"),
+        ("spark://host:7077", {}, None, "a cluster does not say how many it has"),
+        ("yarn", {"spark.dynamicAllocation.enabled": "true"}, (1, 8), "dynamicAllocation"),
+    ],
+)
+def test_a_pipeline_on_a_cluster_is_refused_what_cannot_be(master, conf, cores, said) -> None:
+    given = {"spark.executor.cores": "1", **conf}
+    with pytest.raises(AskedWrongly, match=said):
+        options_of(FakeCluster(1, master=master, **given), cores)
+
+
+def test_a_pipeline_asks_for_whole_executors() -> None:
+    options = options_of(FakeCluster(1, master="local-cluster[4,2,1024]"), (2, 8))
+    assert (options.cores_per_executor, options.local) == (2, False)
+    assert new_controller(options)._policy.name == "tidegate"
+    assert isinstance(new_controller(options)._policy._inner, WholeExecutors)

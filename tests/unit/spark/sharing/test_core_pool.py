@@ -1,0 +1,148 @@
+"""Pipelines of one application ask Spark for the sum of their cores, and share what there is."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from tests.helpers.fake_cluster import FakeCluster
+from tests.unit.control.sharing.test_division import tick
+from tidegate.errors import AskedWrongly
+from tidegate.spark.sharing.core_pool import Commons, Part
+
+
+class Busy:
+    """The lock of a segment: free between two batches."""
+
+    def __init__(self, cluster: FakeCluster | None) -> None:
+        self.cluster = cluster
+        self.runs = False
+
+    def acquire(self, timeout: float) -> bool:
+        if self.cluster is not None and not self.runs:
+            self.cluster._held = True
+        return not self.runs
+
+    def release(self) -> None:
+        if self.cluster is not None:
+            self.cluster._held = False
+
+
+def running(cluster: FakeCluster | None = None) -> SimpleNamespace:
+    """A run with one segment."""
+    segment = SimpleNamespace(busy=Busy(cluster), results=[])
+    return SimpleNamespace(ended=False, segments={"main": segment})
+
+
+def joined(commons: Commons, cluster: FakeCluster, name: str, cores: int, run=None) -> Part:
+    run = run or running(cluster)
+    return commons.join(cluster, name, run, local=False, cores=cores, mean_s=2.0)
+
+
+def test_spark_is_asked_for_the_sum() -> None:
+    cluster = FakeCluster(executors=2)
+    commons = Commons(None, 2)
+    one = joined(commons, cluster, "one", 3)
+    assert (one.asked, one.granted(), cluster.asked) == (4, 4, [])
+    two = joined(commons, cluster, "two", 2)
+    assert cluster.asked == [3]
+    # What one has stays its own; what has not come yet is the other's to wait for.
+    assert (one.granted(), two.granted()) == (4, 0)
+    cluster.arrive(1)
+    assert (one.granted(), two.granted()) == (4, 2)
+    two.ask(6)
+    assert cluster.asked == [3, 5]
+    assert (one.granted(), two.granted()) == (4, 2)
+    one.ask(2)
+    assert (one.granted(), two.granted()) == (2, 4)
+    cluster.arrive(1)
+    assert (one.granted(), two.granted()) == (2, 6)
+
+
+def test_executors_go_only_between_batches_of_all_pipelines() -> None:
+    cluster = FakeCluster(executors=3)
+    commons = Commons(None, 1)
+    other = running(cluster)
+    other.segments["main"].busy.runs = True
+    one = joined(commons, cluster, "one", 2)
+    two = joined(commons, cluster, "two", 1, other)
+    one.ask(1)
+    one.let_go()
+    assert cluster.killed == []
+    other.segments["main"].busy.runs = False
+    two.let_go()
+    assert cluster.killed == ["2"]
+    assert one.released == two.released == ["2"]
+
+
+def test_whoever_leaves_gives_its_executors_back() -> None:
+    cluster = FakeCluster(executors=4)
+    commons = Commons(None, 1)
+    one, two = joined(commons, cluster, "one", 2), joined(commons, cluster, "two", 2)
+    assert (one.granted(), two.granted()) == (2, 2)
+    two.leave()
+    assert cluster.asked[-1] == 2
+    one.let_go()
+    assert cluster.killed == ["3", "2"]
+    assert not commons.empty
+    one.leave()
+    assert commons.empty
+    assert cluster.asked[-1] == 2  # the last one's executors are the session's
+
+
+def test_an_executor_that_is_lost_is_missed_by_the_last_who_joined() -> None:
+    cluster = FakeCluster(executors=4)
+    commons = Commons(None, 1)
+    one, two = joined(commons, cluster, "one", 2), joined(commons, cluster, "two", 2)
+    assert (one.granted(), two.granted()) == (2, 2)
+    cluster.up.remove("0")
+    assert (one.granted(), two.granted()) == (2, 1)
+
+
+def test_what_is_allowed_comes_with_the_measurement() -> None:
+    commons = Commons(8, 1)
+    parts = [
+        commons.join(None, name, running(), local=True, cores=2, mean_s=2.0)
+        for name in ("one", "two")
+    ]
+    assert parts[0].shared(tick(2, None)).cores_allowed is None
+    assert parts[1].shared(tick(2, None)).cores_allowed == 6
+    parts[1].ask(3)
+    assert (parts[1].granted(), parts[1].grant_s) == (3, 0.0)
+    assert parts[0].shared(tick(2, None)).cores_allowed == 5
+    parts[1].leave()
+    assert parts[0].shared(tick(2, None)).cores_allowed is None
+    assert parts[1].shared(tick(2, None)).cores_allowed is None
+
+
+def test_a_pipeline_that_was_started_anew_is_not_taken_out_by_the_old_one() -> None:
+    cluster = FakeCluster(executors=3)
+    commons = Commons(8, 1)
+    old = joined(commons, cluster, "same", 2)
+    old.run.ended = True
+    new = joined(commons, cluster, "same", 3)
+    old.leave()
+    assert not commons.empty
+    assert new.granted() == 3
+    old.ask(7)
+    assert cluster.asked == [] or max(cluster.asked) == 3
+
+
+def test_one_that_has_failed_unseen_holds_nothing() -> None:
+    commons = Commons(8, 1)
+    parts = [
+        commons.join(None, name, running(), local=True, cores=4, mean_s=2.0)
+        for name in ("one", "two")
+    ]
+    for part in parts:
+        part.shared(tick(4, None))
+    assert parts[0].shared(tick(4, None)).cores_allowed == 4
+    parts[1].run.ended = True
+    assert parts[0].shared(tick(4, None)).cores_allowed is None
+
+
+def test_a_part_that_cannot_be_had_is_not_counted() -> None:
+    cluster = FakeCluster(1, **{"spark.dynamicAllocation.enabled": "true"})
+    commons = Commons(8, 1)
+    with pytest.raises(AskedWrongly, match="dynamicAllocation"):
+        joined(commons, cluster, "one", 2)
+    assert commons.empty

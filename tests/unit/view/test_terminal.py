@@ -1,0 +1,175 @@
+"""What is on the screen, and what is in a log."""
+
+import dataclasses
+import io
+import re
+
+import pytest
+from rich.console import Console
+
+from tests.helpers.synthetic_surge import NOTE, REASONS, START_S, record, surge
+from tidegate.control.decision import hold
+from tidegate.control.measurement import Measurement, OperatorMeasurement
+from tidegate.control.record import Record
+from tidegate.view.live.sparkline import BARS, sparkline
+from tidegate.view.live.terminal import DECISIONS, LiveView
+
+CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def on_terminal(records: list[Record], title: str = "ads", width: int = 110) -> str:
+    """The last picture alone, without colours."""
+    file = io.StringIO()
+    console = Console(file=file, force_terminal=True, width=width, height=60, _environ={})
+    with LiveView(console, 2.0, title) as view:
+        for one in records:
+            file.truncate(file.seek(0))
+            view.show(one)
+        shown = file.getvalue()
+    return CODES.sub("", shown)
+
+
+def in_log(records: list[Record], **options: str) -> list[str]:
+    file = io.StringIO()
+    with LiveView(Console(file=file, width=40, _environ={}), 2.0, "ads", **options) as view:
+        for one in records:
+            view.show(one)
+    assert "\x1b" not in file.getvalue()
+    return file.getvalue().splitlines()
+
+
+def test_a_terminal_shows_every_figure() -> None:
+    shown = on_terminal(surge(23))
+    for part in (
+        "ads",
+        "2,000 rows/s, 1,800 completed",
+        "▃▃▃▃▃▃▃▃█████",
+        "mean 1.22 s, p95 1.95 s, target 2.00 s ok",
+        "4 asked, 4 granted, 3.0 busy",
+        "900 rows",
+        "23 s, policy tidegate",
+        "hold: 1.22 s is within 2 s",
+        f"note: {NOTE}",
+        "held back: the maximum is 4",
+    ):
+        assert part in shown, part
+    assert re.search(r"per_ad +4 +1,000 +0\.0 +1\.10 +3\.0 MiB", shown)
+    assert re.search(r"parse +4 +1,000 +0\.5 +1\.00 +-", shown)
+    flat = re.sub(r"[\s│]+", " ", shown)
+    assert all(REASONS[tick] in flat for tick in (10, 14, 20))
+    assert REASONS[35] not in flat
+
+
+def test_lateness_is_said_in_words_and_not_by_colour_alone() -> None:
+    assert "target 2.00 s LATE" in on_terminal(surge(11))
+    assert "saturated" in on_terminal(surge(11))
+
+
+def test_a_tick_without_a_batch_keeps_the_last_latency_and_says_stale() -> None:
+    shown = on_terminal(surge(13))
+    assert "mean 3.00 s" in shown
+    assert "no batch ended for 1 s" in shown
+    first = dataclasses.replace(
+        record(0), measurement=dataclasses.replace(record(0).measurement, latency=None)
+    )
+    assert "no batch has ended yet" in on_terminal([first])
+
+
+def test_only_the_last_decisions_are_kept_and_a_held_wish_only_once() -> None:
+    many = [
+        dataclasses.replace(record(10), decision=dataclasses.replace(record(10).decision, cores=n))
+        for n in range(101, 110)
+    ]
+    shown = on_terminal(many, width=160)
+    assert [n for n in range(101, 110) if f"cores 2 to {n}" in shown] == list(range(105, 110))
+    assert DECISIONS == 5
+    assert on_terminal([record(20)] * 4).count("cores 4 to 8") == 1
+
+
+def test_names_are_no_markup() -> None:
+    assert "a [bold]title[/]" in on_terminal(surge(1), title="a [bold]title[/]")
+
+
+def test_many_operators_and_none_fit() -> None:
+    operators = tuple(
+        OperatorMeasurement(name=f"op{n}", arrival_rate=1.0, service_rate=1.0, tasks=1 + n)
+        for n in range(50)
+    )
+    wide = dataclasses.replace(
+        record(0), measurement=dataclasses.replace(record(0).measurement, operators=operators)
+    )
+    shown = on_terminal([wide])
+    assert "op49" in shown and "op10 " not in shown
+    assert "and 38 more" in shown
+    assert "operator" not in on_terminal([bare()])
+
+
+def bare() -> Record:
+    """All that a simulated cluster knows."""
+    measurement = Measurement(
+        at_s=START_S + 60,
+        interval_s=60.0,
+        arrival_rate=10.0,
+        processed_rate=10.0,
+        backlog_rows=0.0,
+        cores_asked=1,
+        cores_granted=1,
+        saturated=False,
+    )
+    return Record(
+        tick=0,
+        policy="mst",
+        target_s=None,
+        measurement=measurement,
+        decision=hold("enough"),
+        acted=False,
+    )
+
+
+def test_a_log_gets_one_plain_line_a_tick() -> None:
+    lines = in_log(surge())
+    assert len(lines) == 40
+    assert lines[0] == (
+        "    1 s | 500 rows/s | latency mean 1.00 s, p95 1.60 s | target 2.00 s | "
+        "cores 2 (1.5 busy) | tasks parse=2 per_ad=2 | imbalance 1.10 | backlog 50"
+    )
+    assert "LATE, target 2.00 s" in lines[9]
+    assert lines[10].endswith(f"tasks of parse 2 to 4 (done): {REASONS[10]}")
+    assert "cores 2 of 4 asked" in lines[11]
+    assert "latency - " in lines[12] and "stale: no batch ended for 1 s" in lines[12]
+    assert lines[14].endswith(f"| note: {NOTE}")
+    assert "(held back: the maximum is 4)" in lines[20]
+
+
+def test_a_log_does_not_repeat_itself() -> None:
+    lines = in_log([record(20), record(20), record(14), record(14)])
+    assert ["held back" in line for line in lines] == [True, False, False, False]
+    assert ["note:" in line for line in lines] == [False, False, True, False]
+
+
+def test_the_percentile_can_be_what_is_judged() -> None:
+    assert "LATE" not in in_log(surge()[30:31])[0]
+    assert "LATE" in in_log(surge()[30:31], statistic="p95")[0]
+
+
+def test_a_record_with_the_least_is_shown() -> None:
+    file = io.StringIO()
+    LiveView(Console(file=file, _environ={}), None, "x").show(bare())
+    assert file.getvalue() == "   60 s | 10 rows/s | latency - | cores 1 | backlog 0\n"
+
+
+@pytest.mark.parametrize(
+    ("values", "bars"),
+    [
+        ([], ""),
+        ([0.0, 0.0], BARS[0] * 2),
+        ([0.0, 3.5, 7.0], BARS[0] + BARS[4] + BARS[7]),
+    ],
+)
+def test_sparkline(values: list[float], bars: str) -> None:
+    assert sparkline(values) == bars
+
+
+def test_sparkline_keeps_to_its_top_and_to_plain_letters() -> None:
+    assert sparkline([5.0], top=1.0) == BARS[7]
+    assert sparkline([1.0, 2.0], plain=True).isascii()
