@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from tidegate.benching import Aim, Bench, Options, at_least, at_most
+from tidegate.control.assemble import MACHINE_POLICIES
 from tidegate.control.capacity.mst import TABLE_III
-from tidegate.control.capacity.priced import Tuning
+from tidegate.control.capacity.priced import PRICED, PRICED_BY_CYCLE, Tuning
 from tidegate.forecast.arma import ArmaFitter
 from tidegate.sim.capacity.applications import APPLICATIONS
-from tidegate.sim.capacity.backtest import FEWEST_ROWS, POLICIES, Score, Shared, grid
+from tidegate.sim.capacity.backtest import FEWEST_ROWS, Score, Shared, grid
 from tidegate.sim.capacity.cluster import cluster
 from tidegate.workload.trace import read_trace
 from tidegate.workload.weeks import WEEKS
@@ -133,13 +134,13 @@ def _default_policy(
     results: list[dict[str, Any]],
     aims: list[Aim],
 ) -> dict[str, dict[str, float]]:
-    """`tidegate` and, beside it, the same policy held to the paper's cycle, on every trace."""
+    """The priced policy and, beside it, the same one held to the paper's cycle, on every trace."""
     at_most_late: dict[str, dict[str, float]] = {}
     for name, one in shared.items():
         least = np.mean([_least(one, app) for app in APPS])
         for rho in RHOS:
-            for policy in ("tidegate", "tidegate-cycle"):
-                used = seeds if policy == "tidegate" else 1
+            for policy in (PRICED, PRICED_BY_CYCLE):
+                used = seeds if policy == PRICED else 1
                 scores = list(grid(one, [policy], APPS, used, rho, processes=_processes(options)))
                 mean = _mean(scores, policy)
                 results.append(
@@ -157,7 +158,7 @@ def _default_policy(
                     f"{mean['worst_qos']:.2f}) at {mean['cost_vs_truth']:.3f}, billed "
                     f"{mean['billed_vs_truth']:.3f}; least with a cycle {least:.3f}"
                 )
-                if policy == "tidegate":
+                if policy == PRICED:
                     aims.append(
                         at_least(f"{name}: QoS at rho {rho}", mean["worst_qos"], 100 * rho - 0.5)
                     )
@@ -177,7 +178,7 @@ def _peers(
     aims: list[Aim],
 ) -> None:
     """The cheapest other policy that reaches the QoS that ours reached at rho = 0.99."""
-    others = [p for p in POLICIES if not p.startswith("tidegate") and p != "ground-truth"]
+    others = [p for p in MACHINE_POLICIES if not p.startswith(PRICED) and p != "ground-truth"]
     for name, one in shared.items():
         scores = list(grid(one, others, APPS, 1, RHOS[-1], processes=_processes(options)))
         means = {policy: _mean(scores, policy) for policy in others}
@@ -204,11 +205,9 @@ def _leave_one_out(
     for name, one in shared.items():
         for label, tuning in TUNINGS.items():
             scores = list(
-                grid(
-                    one, ["tidegate"], apps, 1, target, processes=_processes(options), tuning=tuning
-                )
+                grid(one, [PRICED], apps, 1, target, processes=_processes(options), tuning=tuning)
             )
-            mean = _mean(scores, "tidegate")
+            mean = _mean(scores, PRICED)
             cost[name, label], qos[name, label] = mean["cost_vs_truth"], mean["worst_qos"]
     for name in shared:
         rest = [other for other in shared if other != name]
@@ -241,8 +240,8 @@ def _unseen(options: Options, results: list[dict[str, Any]], aims: list[Aim]) ->
     for name, trace in _odd_traces().items():
         shared = Shared(np.round(trace))
         for rho in (0.90, 0.99):
-            scores = list(grid(shared, ["tidegate"], [APPLICATIONS["grep"]], 1, rho))
-            mean = _mean(scores, "tidegate")
+            scores = list(grid(shared, [PRICED], [APPLICATIONS["grep"]], 1, rho))
+            mean = _mean(scores, PRICED)
             results.append({"part": "unseen", "trace": name, "rho": rho, **mean})
             options.say(f"{name} rho {rho}: QoS {mean['qos']:.2f} % at {mean['cost_vs_truth']:.3f}")
             aims.append(at_least(f"{name}: QoS at rho {rho}", mean["qos"], 100 * rho - 0.5))

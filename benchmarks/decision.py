@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from tidegate.benching import Bench, Options, at_most
-from tidegate.control.capacity.cycle import Bounds
-from tidegate.control.catalogue import pipeline_policy
-from tidegate.control.controller import Controller
-from tidegate.control.shards.balance import Balancer
+from tidegate.control.assemble import Assembly, new_controller
+from tidegate.control.bounds import Bounds
+from tidegate.control.target import Target
 from tidegate.sim.microbatch.pipeline import (
     PipelineSimulation,
     Segment,
@@ -22,7 +21,7 @@ from tidegate.workload.keys import Keys
 from tidegate.workload.profile import sine
 
 OPERATORS = 50
-POLICIES = ("tidegate", "flow")
+POLICIES = ("latency", "flow")
 BOUND_MS = 5.0
 WARM_UP = 20
 
@@ -71,12 +70,7 @@ def _times(policy: str, segments: int, ticks: int) -> dict[str, Any]:
     )
     bounds = Bounds(1, 200)
     target_s = 1.5 * segments
-    controller = Controller(
-        pipeline_policy(policy, target_s=target_s, bounds=bounds),
-        bounds=bounds,
-        target_s=target_s,
-        balancer=Balancer(),
-    )
+    controller = new_controller(Assembly(target=Target(target_s), bounds=bounds, policy=policy))
     body = PipelineSimulation(world)
     taken_s = []
     acted = 0

@@ -19,8 +19,9 @@ from scipy.stats import spearmanr
 from tidegate.apps.waiting import Waiting, waiting_map
 from tidegate.benching import Aim, Bench, Options, at_most
 from tidegate.control.learning.sojourn import BatchStamps, merged, sojourn
+from tidegate.models.microbatch.batch_cost import BatchCost, chance_imbalance
 from tidegate.models.microbatch.batch_learner import BatchLearner
-from tidegate.models.microbatch.station import BatchCost, MicroBatchStation, chance_imbalance
+from tidegate.models.microbatch.station import MicroBatchStation
 from tidegate.pipelines.functions import count
 from tidegate.pipelines.stream import pipeline
 from tidegate.spark.batch.segment import BatchResult

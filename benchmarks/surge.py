@@ -19,7 +19,7 @@ def run(options: Options) -> Bench:
     peak = peak_cores()
     mean = max(CORES[0], round(peak * (LOW + (1 / 5 + 1 / 15) * (HIGH - LOW)) / HIGH))
     contenders: list[tuple[str, str, int | tuple[int, int]]] = [
-        ("tidegate", "tidegate", CORES),
+        ("latency", "latency", CORES),
         ("static peak", "static", peak),
         ("static mean", "static", mean),
         ("threshold", "threshold", CORES),
@@ -44,7 +44,7 @@ def run(options: Options) -> Bench:
             }
         )
     by_name = {row["policy"]: row for row in results}
-    ours, still = by_name["tidegate"], by_name["static peak"]
+    ours, still = by_name["latency"], by_name["static peak"]
     elastic = [by_name["threshold"], by_name["spark dynamic allocation"]]
     better = sum(
         ours["within_target"] >= other["within_target"]

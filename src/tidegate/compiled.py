@@ -7,12 +7,11 @@ start of the first pipeline, plan or simulation. What is missing here is compile
 import numpy as np
 
 from tidegate.control.allocation.allocate import assign, provision
-from tidegate.control.capacity.cycle import Bounds
-from tidegate.control.controller import Controller
-from tidegate.control.latency.policy import LatencyPolicy
+from tidegate.control.assemble import Assembly
+from tidegate.control.bounds import Bounds
 from tidegate.control.placement.place import Executors, place
 from tidegate.control.rehearsal import rehearse
-from tidegate.control.shards.balance import Balancer
+from tidegate.control.target import Target
 from tidegate.forecast.arma import ArmaForecaster
 from tidegate.models.queueing.network import SOURCE, Edge, Network, Operator
 from tidegate.models.queueing.stations import Queues
@@ -21,13 +20,7 @@ from tidegate.sim.queueing.network import simulate
 
 def compile_models() -> None:
     """One small case of everything that is compiled."""
-    bounds = Bounds(1, 8)
-
-    def controller() -> Controller:
-        policy = LatencyPolicy(1.0, bounds)
-        return Controller(policy, bounds=bounds, target_s=1.0, balancer=Balancer())
-
-    rehearse(controller, 1.0)
+    rehearse(Assembly(target=Target(1.0), bounds=Bounds(1, 8)))
     queues = Queues.of([5.0, 5.0], [2.0, 9.0])
     assign(queues, 8)
     provision(queues, 1.0)

@@ -2,9 +2,11 @@
 
 from typing import Any
 
-from tidegate.control.capacity.cycle import Bounds
-from tidegate.control.controller import Controller, Limits
-from tidegate.control.latency.policy import LatencyOptions, LatencyPolicy
+from tidegate.control.assemble import Assembly, new_controller
+from tidegate.control.bounds import Bounds
+from tidegate.control.controller import Controller
+from tidegate.control.latency.options import LatencyOptions
+from tidegate.control.limits import Limits
 from tidegate.control.measurement import (
     BatchMeasurement,
     Latency,
@@ -12,7 +14,7 @@ from tidegate.control.measurement import (
     OperatorMeasurement,
     SegmentMeasurement,
 )
-from tidegate.control.shards.balance import Balancer
+from tidegate.control.target import Target
 from tidegate.sim.microbatch.pipeline import Segment, Stage, World, keyed_weights
 from tidegate.workload.keys import Keys
 from tidegate.workload.profile import Profile, steps
@@ -42,13 +44,14 @@ def controller(
     options: LatencyOptions | None = None,
     limits: Limits | None = None,
 ) -> Controller:
-    """The default policy with a balancer."""
-    return Controller(
-        LatencyPolicy(target_s, bounds, options),
-        bounds=bounds,
-        target_s=target_s,
-        limits=limits,
-        balancer=Balancer(),
+    """The default policy, assembled as everywhere."""
+    return new_controller(
+        Assembly(
+            target=Target(target_s),
+            bounds=bounds,
+            latency=options or LatencyOptions(),
+            limits=limits or Limits(),
+        )
     )
 
 

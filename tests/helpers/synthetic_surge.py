@@ -55,7 +55,7 @@ def record(tick: int) -> Record:
     )
     return Record(
         tick=tick,
-        policy="tidegate",
+        policy="latency",
         target_s=TARGET_S,
         measurement=measurement,
         decision=decision(tick),

@@ -9,18 +9,22 @@ from tidegate.control.baselines.ds2 import Ds2
 from tidegate.control.baselines.dynamic_allocation import DynamicAllocation
 from tidegate.control.baselines.fixed import GroundTruth, StaticPeak
 from tidegate.control.baselines.hpa import UtilisationThreshold
-from tidegate.control.capacity.cycle import Ahead, Bounds, Cycle
+from tidegate.control.bounds import Bounds
+from tidegate.control.capacity.cycle import Ahead, Cycle
 from tidegate.control.capacity.mst import TABLE_III, MstPolicy
 from tidegate.control.capacity.price import PRICES, Price
-from tidegate.control.capacity.priced import TidegatePolicy
+from tidegate.control.capacity.priced import PricedCapacity
+from tidegate.control.constraints import Constraints
 from tidegate.control.measurement import Measurement
 from tidegate.control.policy import Policy
 from tidegate.forecast import Forecast
 from tidegate.forecast.analogues import THRESHOLDS, Analogues, Outlook
 from tidegate.forecast.arma import walk
-from tidegate.models.capacity.door import BayesianCapacity, choose
+from tidegate.models.capacity.bayes import BayesianCapacity
+from tidegate.models.capacity.curves import choose
 
 BOUNDS = Bounds(2, 24)
+ALLOWED = Constraints(BOUNDS)
 SAMPLES = [(m, 3.0 * m * (1 + e)) for m in (1, 3, 5, 8, 12, 20) for e in (-0.02, 0.03)]
 
 
@@ -64,23 +68,22 @@ class LastWithSpread:
 
 def every_policy() -> list[Policy]:
     made: list[Policy] = [
-        UtilisationThreshold(BOUNDS),
-        DynamicAllocation(BOUNDS),
-        Ds2(BOUNDS),
+        UtilisationThreshold(),
+        DynamicAllocation(),
+        Ds2(),
         StaticPeak(20),
         GroundTruth([3] * 50),
     ]
     for name, techniques in TABLE_III.items():
         forecaster = LastWithSpread() if techniques.forecast else None
         model = choose(SAMPLES, max_machines=BOUNDS.most).model
-        made.append(MstPolicy(name, model, 0.95, bounds=BOUNDS, forecaster=forecaster))
+        made.append(MstPolicy(name, model, 0.95, forecaster=forecaster))
     for minutes in (1, 10):
         made.append(
-            TidegatePolicy(
+            PricedCapacity(
                 Analogues(length=minutes),
                 BayesianCapacity(SAMPLES, max_machines=BOUNDS.most),
                 0.95,
-                bounds=BOUNDS,
                 cycle=Cycle(minutes=minutes),
             )
         )
@@ -96,7 +99,9 @@ def test_no_policy_asks_outside_its_bounds(loads: list[float], machines: int) ->
     for policy in every_policy():
         asked = machines
         for minute, load in enumerate(loads, start=1):
-            decision = policy.decide(measured(minute, load, machines=machines, asked=asked))
+            decision = policy.decide(
+                measured(minute, load, machines=machines, asked=asked), ALLOWED
+            )
             if decision.cores is not None:
                 assert BOUNDS.least <= decision.cores <= BOUNDS.most, policy.name
                 asked = decision.cores
@@ -116,8 +121,10 @@ def test_more_load_never_gives_fewer_machines_by_the_papers_equations(
     model = choose(SAMPLES, max_machines=BOUNDS.most).model
     for name, techniques in TABLE_III.items():
         forecaster = LastWithSpread() if techniques.forecast else None
-        policy = MstPolicy(name, model, rho, bounds=BOUNDS, forecaster=forecaster)
-        assert policy.machines(low * more, variance) >= policy.machines(low, variance)
+        policy = MstPolicy(name, model, rho, forecaster=forecaster)
+        assert policy.machines(low * more, variance, BOUNDS) >= policy.machines(
+            low, variance, BOUNDS
+        )
 
 
 class Fixed:
@@ -148,10 +155,10 @@ def test_more_load_never_gives_fewer_machines_by_the_default_policy(
 
     def asked(level: float) -> int:
         capacity = BayesianCapacity(SAMPLES, max_machines=BOUNDS.most)
-        policy = TidegatePolicy(Fixed(level, shape), capacity, rho, bounds=BOUNDS)
-        policy.decide(measured(1, 12.0, machines=2))
-        policy.decide(measured(2, 12.0, machines=2))
-        cores = policy.decide(measured(3, 12.0, machines=2)).cores
+        policy = PricedCapacity(Fixed(level, shape), capacity, rho)
+        policy.decide(measured(1, 12.0, machines=2), ALLOWED)
+        policy.decide(measured(2, 12.0, machines=2), ALLOWED)
+        cores = policy.decide(measured(3, 12.0, machines=2), ALLOWED).cores
         return 2 if cores is None else cores
 
     assert asked(low * more) >= asked(low)
@@ -165,7 +172,7 @@ def test_more_load_never_gives_fewer_machines_by_the_others(
     for make in (UtilisationThreshold, DynamicAllocation, Ds2):
         wishes = []
         for rate in (load, load * more):
-            cores = make(BOUNDS).decide(measured(1, rate, machines=machines)).cores
+            cores = make().decide(measured(1, rate, machines=machines), ALLOWED).cores
             wishes.append(machines if cores is None else cores)
         assert wishes[0] <= wishes[1], make.name
 
@@ -174,8 +181,8 @@ def test_policies_repeat_themselves() -> None:
     loads = 20 + 8 * np.sin(np.arange(60) / 5.0)
     for first, second in zip(every_policy(), every_policy(), strict=True):
         for minute, load in enumerate(loads.tolist(), start=1):
-            one = first.decide(measured(minute, load))
-            assert one == second.decide(measured(minute, load)), first.name
+            one = first.decide(measured(minute, load), ALLOWED)
+            assert one == second.decide(measured(minute, load), ALLOWED), first.name
 
 
 def test_a_plan_adds_ahead_and_lets_go_at_the_cycle() -> None:
@@ -188,23 +195,23 @@ def test_a_plan_adds_ahead_and_lets_go_at_the_cycle() -> None:
 
 
 def test_the_utilisation_threshold_lets_go_only_after_its_window() -> None:
-    policy = UtilisationThreshold(BOUNDS, stabilisation_minutes=5)
-    assert policy.decide(measured(1, 17.0)).holds  # 71 % of 24: within the tolerance
-    holds = [policy.decide(measured(minute, 4.0)).holds for minute in range(2, 7)]
+    policy = UtilisationThreshold(stabilisation_minutes=5)
+    assert policy.decide(measured(1, 17.0), ALLOWED).holds  # 71 % of 24: within the tolerance
+    holds = [policy.decide(measured(minute, 4.0), ALLOWED).holds for minute in range(2, 7)]
     assert holds == [True, True, True, True, False]
 
 
 def test_dynamic_allocation_grows_in_doubling_steps_and_keeps_busy_executors() -> None:
-    policy = DynamicAllocation(BOUNDS)
-    assert policy.decide(measured(1, 99.0)).cores == 9
-    assert policy.decide(measured(2, 99.0)).cores == 10
-    assert policy.decide(measured(3, 99.0)).cores == 12
-    assert policy.decide(measured(4, 6.0)).holds
+    policy = DynamicAllocation()
+    assert policy.decide(measured(1, 99.0), ALLOWED).cores == 9
+    assert policy.decide(measured(2, 99.0), ALLOWED).cores == 10
+    assert policy.decide(measured(3, 99.0), ALLOWED).cores == 12
+    assert policy.decide(measured(4, 6.0), ALLOWED).holds
 
 
 def test_ds2_counts_backlog_to_catch_up() -> None:
-    without = Ds2(BOUNDS).decide(measured(1, 22.0)).cores
-    behind = Ds2(BOUNDS).decide(measured(1, 22.0, backlog=20_000.0)).cores
+    without = Ds2().decide(measured(1, 22.0), ALLOWED).cores
+    behind = Ds2().decide(measured(1, 22.0, backlog=20_000.0), ALLOWED).cores
     assert without is not None and behind is not None
     assert behind > without
 
@@ -224,17 +231,16 @@ def test_the_price_rises_until_the_late_minutes_are_within_the_allowance() -> No
 
 
 def test_the_default_policy_holds_the_level_through_a_gap_of_the_collector() -> None:
-    policy = TidegatePolicy(
+    policy = PricedCapacity(
         Analogues(),
         BayesianCapacity(SAMPLES, max_machines=BOUNDS.most),
         0.95,
-        bounds=BOUNDS,
     )
     rng = np.random.default_rng(3)
     asked = 8
     for minute in range(1, 241):
         load = 0.0 if 200 <= minute < 230 else 18.0 + rng.normal(0, 0.3)
-        decision = policy.decide(measured(minute, load, machines=asked))
+        decision = policy.decide(measured(minute, load, machines=asked), ALLOWED)
         asked = decision.cores if decision.cores is not None else asked
         if minute >= 200:
             assert 7 <= asked <= 14, minute
@@ -242,15 +248,14 @@ def test_the_default_policy_holds_the_level_through_a_gap_of_the_collector() -> 
 
 def test_the_default_policy_catches_up_backlog() -> None:
     def asked(backlog: float) -> int:
-        policy = TidegatePolicy(
+        policy = PricedCapacity(
             Analogues(),
             BayesianCapacity(SAMPLES, max_machines=BOUNDS.most),
             0.9,
-            bounds=BOUNDS,
         )
         for minute in range(1, 121):
-            policy.decide(measured(minute, 15.0))
-        cores = policy.decide(measured(121, 15.0, backlog=backlog)).cores
+            policy.decide(measured(minute, 15.0), ALLOWED)
+        cores = policy.decide(measured(121, 15.0, backlog=backlog), ALLOWED).cores
         return 8 if cores is None else cores
 
     behind = asked(60 * 60 * 8.0)
@@ -265,7 +270,7 @@ def test_only_learning_policies_learn(name: str) -> None:
     model = choose(SAMPLES, max_machines=BOUNDS.most).model
     before = model.samples
     forecaster = LastWithSpread() if techniques.forecast else None
-    policy = MstPolicy(name, model, 0.95, bounds=BOUNDS, forecaster=forecaster)
+    policy = MstPolicy(name, model, 0.95, forecaster=forecaster)
     for minute in range(1, 21):
-        policy.decide(measured(minute, 40.0))
+        policy.decide(measured(minute, 40.0), ALLOWED)
     assert (model.samples > before) == techniques.learning

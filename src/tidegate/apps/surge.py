@@ -97,7 +97,7 @@ def run_surge(
     seconds: float,
     *,
     profile: Profile | None = None,
-    policy: str = "tidegate",
+    policy: str = "latency",
     cores: int | tuple[int, int] = CORES,
     target_s: float = TARGET_S,
     seed: int = 1,

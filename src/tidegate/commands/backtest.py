@@ -10,11 +10,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from tidegate.commands.output import Json, err, out, print_json
+from tidegate.control.assemble import DEFAULT_MACHINE_POLICY
 from tidegate.errors import AskedWrongly
 from tidegate.models.capacity.machines import check_target
 from tidegate.sim.capacity.applications import applications
 from tidegate.sim.capacity.backtest import (
-    DEFAULT_POLICY,
     FEWEST_ROWS,
     Score,
     Shared,
@@ -53,7 +53,7 @@ def backtest(
     ] = "all",
     policy: Annotated[
         str, typer.Option(help="Name or table III number of a policy, or all.")
-    ] = DEFAULT_POLICY,
+    ] = DEFAULT_MACHINE_POLICY,
     rho: Annotated[float, typer.Option(help="QoS target: share of minutes, in [0.5, 1).")] = 0.95,
     seeds: Annotated[int, typer.Option(help="Draws of the capacity's noise to average.")] = 5,
     json: Json = False,

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from tidegate.commands.output import Json, err, out, print_json
-from tidegate.errors import AskedWrongly, TidegateError, nearest
+from tidegate.errors import AskedWrongly, TidegateError
 
 
 def demo(
@@ -16,7 +16,7 @@ def demo(
         typer.Option(help="Rate profile instead of the surge: sine:500+-400/20, csv:FILE, ..."),
     ] = None,
     master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[16]",
-    policy: Annotated[str, typer.Option(help="Who decides.")] = "tidegate",
+    policy: Annotated[str, typer.Option(help="Who decides.")] = "latency",
     picture: Annotated[
         str, typer.Option(help="Where to write the picture; an empty name writes none.")
     ] = "out/demo.html",
@@ -33,7 +33,7 @@ def demo(
         )
     # Imported here because Spark takes a second to import, and `tidegate --help` should not.
     from tidegate.apps.surge import CORES, TARGET_S, WARM_S, run_surge
-    from tidegate.control.catalogue import PIPELINE_POLICIES
+    from tidegate.control.assemble import policy_name
     from tidegate.spark.master import parse_master
     from tidegate.spark.session import session
     from tidegate.view.live.terminal import LiveView
@@ -41,8 +41,7 @@ def demo(
     from tidegate.view.summary import summarise
     from tidegate.workload.parse import parse_profile
 
-    if policy not in PIPELINE_POLICIES:
-        raise AskedWrongly(f"there is no policy '{policy}'{nearest(policy, PIPELINE_POLICIES)}")
+    policy = policy_name(policy)
     profile = None if rate is None else parse_profile(rate)
     place = parse_master(master)
     most = min(CORES[1], place.cores or CORES[1])

@@ -1,27 +1,32 @@
-"""The loop without its body: a measurement in, a record out, once per tick.
+"""The control loop without its body: a measurement goes in, a record comes out, once a tick.
 
-It holds what a policy should not have to know: bounds, the time between changes (T_ra), cooldowns,
-excluded periods, dry run, stale numbers, and the shard balance. What to keep is exempt: shedding is
-the last remedy, and returning from it cannot wait either. The clock comes in with the
-measurement, so Spark, the simulator and a replay get the same decisions from the same numbers.
+The controller does what no policy should have to know about. It stops stale numbers, lets the
+model learn, asks the pipeline's share of the application's cores, and holds a decision to bounds,
+to the time between changes (T_ra), cooldowns and excluded periods, and to a dry run. What to keep
+is exempt from waiting: shedding is the last remedy, and the return from it cannot wait either. The
+clock comes in with the measurement, so Spark, the simulator and a replay get the same decisions
+from the same numbers. `control/assemble.py` puts controllers together.
 """
 
 import dataclasses
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable
+from typing import Protocol, TypeAlias, runtime_checkable
 
-from tidegate.control.bottleneck import Bottleneck, BottleneckFinder
-from tidegate.control.capacity.cycle import Bounds
+from tidegate.control.bottleneck import Bottleneck
+from tidegate.control.bounds import Bounds
+from tidegate.control.claim import Claim
+from tidegate.control.constraints import Constraints
 from tidegate.control.decision import Decision, hold
+from tidegate.control.give_way import give_way
+from tidegate.control.limits import Limits
 from tidegate.control.measurement import Measurement
-from tidegate.control.periods import Period
 from tidegate.control.policy import Policy
 from tidegate.control.record import Record
-from tidegate.control.shards.balance import Balancer
-from tidegate.control.sharing.division import give_way
 from tidegate.errors import AskedWrongly
+
+ShareOf: TypeAlias = Callable[[Claim], int | None]
+"""Tells those who share the cores what this pipeline claims, and answers with its share."""
 
 
 @runtime_checkable
@@ -34,31 +39,33 @@ class Believer(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """When changes may be made."""
+class Learner(Protocol):
+    """What is learned once a tick, before anybody decides."""
 
-    t_ra_s: float = 0.0
-    """T_ra: at least so long between two changes of cores or tasks (DRS IV-B)."""
-    scale_out_cooldown_s: float = 0.0
-    """After any change, so long before more cores."""
-    scale_in_cooldown_s: float = 0.0
-    """After any change, so long before fewer cores."""
-    dry_run: bool = False
-    """Decide and record, but act on nothing."""
-    excluded: tuple[Period, ...] = ()
-    """Times of the day in which nothing changes."""
-    emergencies: bool = False
-    """Whether a scale-out for a backlog may be made even then."""
-
-    def __post_init__(self) -> None:
-        if min(self.t_ra_s, self.scale_out_cooldown_s, self.scale_in_cooldown_s) < 0.0:
-            raise AskedWrongly("T_ra and cooldowns are durations; give 0 seconds or more")
+    def learn(self, measurement: Measurement) -> None:
+        """Take in a tick."""
+        ...
 
 
-def excluded_periods(texts: Sequence[str]) -> tuple[Period, ...]:
-    """Periods as a person writes them: `09:00-10:00`."""
-    return tuple(Period.parse(text) for text in texts)
+class Finder(Protocol):
+    """Names the operator that limits the pipeline."""
+
+    def find(self, measurement: Measurement) -> Bottleneck | None:
+        """None while there is nothing to tell it from, or no load."""
+        ...
+
+
+class ShardBalancer(Protocol):
+    """Adds moves of shards to a decision."""
+
+    def balanced(self, decision: Decision, measurement: Measurement) -> Decision:
+        """The decision with moves for the tasks that it leaves in force."""
+        ...
+
+
+def alone(claim: Claim) -> int | None:
+    """The share of a pipeline that shares with nobody: no limit but its bounds."""
+    return None
 
 
 class Controller:
@@ -71,43 +78,59 @@ class Controller:
         bounds: Bounds,
         target_s: float | None = None,
         limits: Limits | None = None,
-        balancer: Balancer | None = None,
+        learner: Learner | None = None,
+        claim: Callable[[Measurement], Claim] | None = None,
+        finder: Finder | None = None,
+        balancer: ShardBalancer | None = None,
     ) -> None:
         if not 1 <= bounds.least <= bounds.most:
             raise AskedWrongly(
                 f"a minimum of {bounds.least} and a maximum of {bounds.most} cores cannot both"
                 " hold; give a minimum from 1 up to the maximum"
             )
-        self._policy = policy
+        self.policy = policy
         self._bounds = bounds
         self._target_s = target_s
         self._limits = limits or Limits()
+        self._learner = learner
+        self._claim = claim
+        self._finder = finder
         self._balancer = balancer
-        self._finder = BottleneckFinder()
         self._tick = 0
         self._changed_s = -math.inf
         self._granted_at_change = 0
         self._predicted_s: float | None = None
 
-    def tick(self, measurement: Measurement) -> Record:
-        """Decide on one measurement; the body acts on the decision when the record says `acted`."""
+    def tick(self, measurement: Measurement, share_of: ShareOf = alone) -> Record:
+        """Decide on one measurement; the body acts on the decision when the record says `acted`.
+
+        `share_of` gets the pipeline's claim, after this tick was learned from, and answers with the
+        cores that the application's other pipelines leave to it.
+        """
         self._tick += 1
+        if self._learner is not None and measurement.stale is None:
+            self._learner.learn(measurement)
+        share = None if self._claim is None else share_of(self._claim(measurement))
+        constraints = Constraints(self._bounds, share)
         predicted_s = self._predicted_s
         if measurement.stale is not None:
-            return self._on_old_numbers(measurement, predicted_s)
-        bottleneck = self._finder.find(measurement)
-        decision = self._within_bounds(self._policy.decide(measurement), measurement)
-        decision = _limited(self._balanced(decision, measurement), bottleneck)
+            return self._on_old_numbers(measurement, constraints, predicted_s)
+        bottleneck = None if self._finder is None else self._finder.find(measurement)
+        decision = self.policy.decide(measurement, constraints)
+        decision = _within_bounds(decision, measurement, constraints.allowed)
+        if self._balancer is not None:
+            decision = self._balancer.balanced(decision, measurement)
+        decision = _limited(decision, bottleneck)
         held_back = None if decision.holds else self._held_back(decision, measurement)
         if held_back is not None and decision.keep is not None:
             decision, held_back = _only_keep(decision, held_back), None
         held_back = self._noted(decision, held_back, measurement)
-        return self._record(measurement, decision, held_back, predicted_s, bottleneck)
+        return self._record(measurement, decision, held_back, predicted_s, bottleneck, share)
 
     def _noted(
         self, decision: Decision, held_back: str | None, measurement: Measurement
     ) -> str | None:
-        """Remembers a change that is made; what holds it back, a dry run included."""
+        """Remembers a change that is made; returns what holds it back, a dry run included."""
         if decision.holds or held_back is not None:
             return held_back
         if decision.cores is not None or decision.tasks:
@@ -117,15 +140,17 @@ class Controller:
                 self._predicted_s = decision.expected_latency_s
         return "dry run" if self._limits.dry_run else None
 
-    def _on_old_numbers(self, measurement: Measurement, predicted_s: float | None) -> Record:
-        """Nothing is scaled, but what other pipelines need is not held by one that is silent."""
-        way = give_way(measurement)
+    def _on_old_numbers(
+        self, measurement: Measurement, constraints: Constraints, predicted_s: float | None
+    ) -> Record:
+        """Scale nothing, but give up cores that other pipelines need: silence is no claim."""
+        way, share = give_way(measurement, constraints.share), constraints.share
         if way is None:
             decision = hold(f"{measurement.stale}: holding, nothing is scaled on old numbers")
-            return self._record(measurement, decision, None, predicted_s, None)
+            return self._record(measurement, decision, None, predicted_s, None, share)
         decision = dataclasses.replace(way, reason=f"{measurement.stale}: {way.reason}")
         held_back = self._noted(decision, self._held_back(decision, measurement), measurement)
-        return self._record(measurement, decision, held_back, predicted_s, None)
+        return self._record(measurement, decision, held_back, predicted_s, None, share)
 
     def _record(
         self,
@@ -134,13 +159,14 @@ class Controller:
         held_back: str | None,
         predicted_s: float | None,
         bottleneck: Bottleneck | None,
+        share: int | None,
     ) -> Record:
-        beliefs = dict(self._policy.beliefs) if isinstance(self._policy, Believer) else {}
+        beliefs = dict(self.policy.beliefs) if isinstance(self.policy, Believer) else {}
         if predicted_s and measurement.latency is not None:
             beliefs["prediction_error"] = measurement.latency.mean_s / predicted_s - 1.0
         return Record(
             tick=self._tick,
-            policy=self._policy.name,
+            policy=self.policy.name,
             target_s=self._target_s,
             measurement=measurement,
             decision=decision,
@@ -149,63 +175,7 @@ class Controller:
             beliefs=beliefs,
             predicted_latency_s=predicted_s,
             bottleneck=bottleneck,
-        )
-
-    def _within_bounds(self, decision: Decision, measurement: Measurement) -> Decision:
-        """Never outside the bounds, whatever a policy says."""
-        bounds = self._bounds.within(measurement.cores_allowed)
-        cores = decision.cores
-        notes = decision.notes
-        if cores is not None:
-            cores = bounds.clamp(cores)
-            if cores != decision.cores:
-                notes += (
-                    f"{decision.cores} cores were wished for; {bounds.least} to"
-                    f" {bounds.most} are allowed",
-                )
-        operators = {operator.name: operator for operator in measurement.operators}
-        tasks = {}
-        for name, count in decision.tasks.items():
-            operator = operators.get(name)
-            most = bounds.most
-            least = 1
-            if operator is not None:
-                least = operator.least_tasks
-                if operator.most_tasks is not None:
-                    most = min(most, operator.most_tasks)
-            wanted = max(min(count, most), least)
-            if operator is None or wanted != operator.tasks:
-                tasks[name] = wanted
-        if cores == measurement.cores_asked:
-            cores = None
-        return dataclasses.replace(decision, cores=cores, tasks=tasks, notes=notes)
-
-    def _balanced(self, decision: Decision, measurement: Measurement) -> Decision:
-        """With the balancer's moves, for the tasks that the decision leaves in force.
-
-        A body applies a decision's tasks first and its moves then, so both take effect with the
-        same batch.
-        """
-        if self._balancer is None:
-            return decision
-        self._balancer.observe(measurement)
-        if decision.moves:
-            return decision
-        balances, notes = self._balancer.moves(
-            measurement, decision.tasks, now=bool(decision.tasks)
-        )
-        reason = decision.reason
-        for name, found in balances.items():
-            count = len(found.moves)
-            shards = "1 shard" if count == 1 else f"{count} shards"
-            away = f", {found.crossing} to another node" if found.crossing else ""
-            reason += (
-                f"; moving {shards} of '{name}'{away}:"
-                f" imbalance {found.before:.2f} to {found.after:.2f}"
-            )
-        moves = {name: found.moves for name, found in balances.items()}
-        return dataclasses.replace(
-            decision, reason=reason, moves=moves, notes=decision.notes + tuple(notes)
+            share=share,
         )
 
     def _held_back(self, decision: Decision, measurement: Measurement) -> str | None:
@@ -248,3 +218,32 @@ def _limited(decision: Decision, bottleneck: Bottleneck | None) -> Decision:
     if bottleneck is None or not bottleneck.limits or not changes:
         return decision
     return dataclasses.replace(decision, reason=f"{decision.reason}; {bottleneck.words}")
+
+
+def _within_bounds(decision: Decision, measurement: Measurement, allowed: Bounds) -> Decision:
+    """The decision within the bounds, whatever the policy wished for."""
+    cores = decision.cores
+    notes = decision.notes
+    if cores is not None:
+        cores = allowed.clamp(cores)
+        if cores != decision.cores:
+            notes += (
+                f"{decision.cores} cores were wished for; {allowed.least} to"
+                f" {allowed.most} are allowed",
+            )
+    operators = {operator.name: operator for operator in measurement.operators}
+    tasks = {}
+    for name, count in decision.tasks.items():
+        operator = operators.get(name)
+        most = allowed.most
+        least = 1
+        if operator is not None:
+            least = operator.least_tasks
+            if operator.most_tasks is not None:
+                most = min(most, operator.most_tasks)
+        wanted = max(min(count, most), least)
+        if operator is None or wanted != operator.tasks:
+            tasks[name] = wanted
+    if cores == measurement.cores_asked:
+        cores = None
+    return dataclasses.replace(decision, cores=cores, tasks=tasks, notes=notes)

@@ -123,9 +123,6 @@ class Measurement:
     """How long granting cores takes here, as observed; None before the first time."""
     tick_s: float | None = None
     """Length of a usual tick, where one may come before its time; None: this one was usual."""
-    cores_allowed: int | None = None
-    """Of the application's cores, those that this pipeline may ask for beside the others'; None:
-    it has no one to share with."""
     keep: float = 1.0
     """Fraction of the rows that the next micro-batch will not shed."""
     keep_by_class: Mapping[str, float] = field(default_factory=dict)

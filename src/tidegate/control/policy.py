@@ -1,13 +1,14 @@
-"""The one interface of everything that decides: measurement in, decision out."""
+"""The one interface of everything that decides: a measurement in, a decision out."""
 
 from typing import Protocol
 
+from tidegate.control.constraints import Constraints
 from tidegate.control.decision import Decision
 from tidegate.control.measurement import Measurement
 
 
 class Policy(Protocol):
-    """Called once per tick, in time order; may remember, but reads no clock and no body.
+    """Called once a tick, in time order. It may remember, but it reads no clock and no body.
 
     The same object therefore decides alike in the simulator and on Spark.
     """
@@ -17,6 +18,6 @@ class Policy(Protocol):
         """The name a person selects it by."""
         ...
 
-    def decide(self, measurement: Measurement) -> Decision:
-        """Learn from the measurement and say what to change now."""
+    def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
+        """What to change now, given what is and what is allowed."""
         ...

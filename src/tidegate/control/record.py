@@ -21,7 +21,9 @@ from tidegate.control.measurement import (
 from tidegate.control.row_counts import ClassCount, SourceCount
 from tidegate.errors import TidegateError
 
-VERSION = 1
+VERSION = 2
+_READABLE = (1, 2)
+"""Version 1 kept the share of cores in the measurement, as `cores_allowed`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +45,8 @@ class Record:
     """What was expected of this tick when the allocation in force was chosen."""
     bottleneck: Bottleneck | None = None
     """Where the pipeline was limited; None where there was nothing to tell it from."""
+    share: int | None = None
+    """Cores that the application's other pipelines left to this one; None: it shared with none."""
 
     def to_json(self) -> str:
         """One line."""
@@ -54,8 +58,10 @@ class Record:
         """The reverse of `to_json`; a line of another version is refused by name."""
         document: dict[str, Any] = json.loads(line)
         version = document.pop("version", None)
-        if version != VERSION:
+        if version not in _READABLE:
             raise TidegateError(f"a record of version {version}; this Tidegate reads {VERSION}")
+        if version == 1:
+            document["share"] = document["measurement"].pop("cores_allowed", None)
         document["measurement"] = _measurement(document["measurement"])
         document["decision"] = _decision(document["decision"])
         document["bottleneck"] = _bottleneck(document.get("bottleneck"))

@@ -1,13 +1,11 @@
-"""A dry run of the brain before the body starts.
+"""A dry run of the controller before the body starts.
 
 The models are compiled on first use (numba), which takes seconds on a new machine. A controller
-that compiles while rows arrive is blind meanwhile; so one that is thrown away afterwards decides
-over a made-up minute first.
+that compiles while rows arrive sees nothing meanwhile. So another one, thrown away afterwards,
+decides over a made-up minute first.
 """
 
-from collections.abc import Callable
-
-from tidegate.control.controller import Controller
+from tidegate.control.assemble import Assembly, new_controller
 from tidegate.control.measurement import (
     BatchMeasurement,
     Latency,
@@ -15,16 +13,17 @@ from tidegate.control.measurement import (
     OperatorMeasurement,
     SegmentMeasurement,
 )
+from tidegate.models.microbatch.batch_cost import SOJOURN_BATCHES
 
 _TICKS = 14
 _SHARDS = 16
 
 
-def rehearse(controller: Callable[[], Controller], tick_s: float) -> None:
+def rehearse(assembly: Assembly) -> None:
     """Let a new controller see a load that grows ten-fold and falls back."""
-    thrown_away = controller()
+    thrown_away = new_controller(assembly)
     for number in range(_TICKS):
-        thrown_away.tick(_made_up(number, tick_s))
+        thrown_away.tick(_made_up(number, assembly.tick_s))
 
 
 def _made_up(number: int, tick_s: float) -> Measurement:
@@ -62,8 +61,8 @@ def _made_up(number: int, tick_s: float) -> Measurement:
         cores_granted=tasks,
         saturated=False,
         latency=Latency(
-            mean_s=1.5 * duration_s,
-            p50_s=1.5 * duration_s,
+            mean_s=SOJOURN_BATCHES * duration_s,
+            p50_s=SOJOURN_BATCHES * duration_s,
             p95_s=2.0 * duration_s,
             p99_s=2.0 * duration_s,
         ),

@@ -2,13 +2,14 @@
 
 import dataclasses
 
+from tidegate.control.constraints import Constraints
 from tidegate.control.decision import Decision
 from tidegate.control.measurement import Measurement
 from tidegate.control.policy import Policy
-from tidegate.control.wrapper import Around
+from tidegate.control.wrapper import Wrapper
 
 
-class WholeExecutors(Around):
+class WholeExecutors(Wrapper):
     """The inner policy, with cores in multiples of an executor's.
 
     Without it a policy that finds 3 cores enough would let one of 4 go at every tick, and nothing
@@ -19,9 +20,9 @@ class WholeExecutors(Around):
         super().__init__(inner)
         self._cores = cores_per_executor
 
-    def decide(self, measurement: Measurement) -> Decision:
+    def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
         """The inner decision, in whole executors; a change that comes to none holds."""
-        decision = self._inner.decide(measurement)
+        decision = self._inner.decide(measurement, constraints)
         if decision.cores is None:
             return decision
         cores = -(-decision.cores // self._cores) * self._cores

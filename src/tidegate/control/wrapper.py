@@ -1,20 +1,25 @@
-"""What policies that stand around another one have in common: they speak under its name."""
+"""The base of policies that wrap another one: they change its decisions and keep its name."""
 
 from tidegate.control.policy import Policy
 
 
-class Around:
-    """A policy that changes what an inner one decides."""
+class Wrapper:
+    """A policy around an inner policy."""
 
     def __init__(self, inner: Policy) -> None:
         self._inner = inner
 
     @property
+    def inner(self) -> Policy:
+        """The policy inside."""
+        return self._inner
+
+    @property
     def name(self) -> str:
-        """The inner policy's: a remedy around it is not another policy."""
+        """The inner policy's name: a remedy around it is not another policy."""
         return self._inner.name
 
     @property
     def beliefs(self) -> dict[str, float]:
-        """The inner policy's."""
+        """The inner policy's beliefs."""
         return dict(getattr(self._inner, "beliefs", {}))

@@ -320,7 +320,7 @@ class Stream:
         sample_every: int = 1,
         target: str | None = None,
         cores: int | tuple[int, int] | None = None,
-        policy: str = "tidegate",
+        policy: str = "latency",
         percentile: int | None = None,
         tick: str = "1 second",
         catch_up: str = "5 seconds",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from tidegate.control.assemble import DEFAULT_POLICY, policy_name
 from tidegate.control.rehearsal import rehearse
 from tidegate.errors import AskedWrongly
 from tidegate.pipelines.graph import Graph, Node, Source
@@ -21,7 +22,7 @@ from tidegate.spark.batch.checkpoint import Checkpoint
 from tidegate.spark.batch.compile import Compiler, tagged
 from tidegate.spark.batch.report import Reports
 from tidegate.spark.batch.segment import SegmentRun
-from tidegate.spark.loop.loop import ControlLoop, ControlOptions, control_options, new_controller
+from tidegate.spark.loop.loop import ControlLoop, ControlOptions, control_options
 from tidegate.spark.loop.reach import check_reach
 from tidegate.spark.python_workers import start_workers
 from tidegate.spark.run import Run
@@ -41,7 +42,7 @@ def start(
     sample_every: int = 1,
     target: str | None = None,
     cores: int | tuple[int, int] | None = None,
-    policy: str = "tidegate",
+    policy: str = DEFAULT_POLICY,
     percentile: int | None = None,
     tick: str = "1 second",
     catch_up: str = "5 seconds",
@@ -62,7 +63,9 @@ def start(
     if "://" not in checkpoint:
         checkpoint = str(Path(checkpoint).absolute())  # tasks have other working directories
     options = None
-    asked = cores is not None or dry_run or excluded or policy != "tidegate" or shed
+    asked = (
+        cores is not None or dry_run or excluded or policy_name(policy) != DEFAULT_POLICY or shed
+    )
     if target is None and asked:
         raise AskedWrongly(
             "cores, policy, excluded, dry_run and shed say how a target is to be kept; give "
@@ -85,9 +88,8 @@ def start(
             classes=_classes(graph),
         )
     if options is not None:
-        known = options
         check_reach(session, options, checkpoint, (trigger_ms or 0) / 1e3)
-        rehearse(lambda: new_controller(known), options.tick_s)
+        rehearse(options.assembly)
     start_workers(session)
     run = _queries(graph, session, checkpoint, trigger_ms, tasks, cache, sample_every, options)
     if options is not None:
@@ -110,7 +112,11 @@ def _queries(
     place.open(graph)
     mark = _mark(checkpoint)
     session.dataSource.register(ChannelSource)
-    least = session.sparkContext.defaultParallelism if options is None else options.bounds.least
+    least = (
+        session.sparkContext.defaultParallelism
+        if options is None
+        else options.assembly.bounds.least
+    )
     given = cache or os.environ.get(CACHE_VARIABLE)
     shared = str(Path(tempfile.gettempdir()) / f"tidegate-{os.getuid()}")
     folder = f"{given or shared}/{mark}"

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.control.bottleneck import Bottleneck, BottleneckFinder
+from tidegate.control.bottleneck import Bottleneck
+from tidegate.control.flow.bottleneck import BottleneckFinder
 from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly
 from tidegate.view.changes import again, changes_of, outcome_of, words_of

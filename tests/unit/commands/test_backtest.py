@@ -42,7 +42,7 @@ def test_the_default_policy_is_our_own_and_the_plot_stands_alone(
 ) -> None:
     page = tmp_path / "page.html"
     said = run(str(trace), "--app", "grep", "--seeds", "1", "--plot", str(page))
-    assert "tidegate" in said
+    assert "priced-capacity" in said
     text = page.read_text()
     assert "Backlog" in text
     assert "<script src=" not in text

@@ -8,9 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.pipeline_worlds import BOUNDS, controller, measured, world
-from tidegate.control.capacity.cycle import Bounds
-from tidegate.control.controller import Controller, Limits, excluded_periods
+from tidegate.control.bounds import Bounds
+from tidegate.control.claim import Claim
+from tidegate.control.constraints import Constraints
+from tidegate.control.controller import Controller
 from tidegate.control.decision import Decision, hold
+from tidegate.control.limits import Limits, excluded_periods
 from tidegate.control.measurement import Measurement
 from tidegate.control.periods import Period
 from tidegate.control.record import Record
@@ -30,7 +33,7 @@ class Wishes:
         self._wishes = iter(wishes)
         self.calls = 0
 
-    def decide(self, measurement: Measurement) -> Decision:
+    def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
         self.calls += 1
         wish = next(self._wishes)
         if wish is None:
@@ -91,17 +94,24 @@ def test_stale_numbers_are_not_shown_to_the_policy() -> None:
 
 def test_a_silent_pipeline_does_not_hold_what_others_need() -> None:
     policy = Wishes([9])
-    stale = dataclasses.replace(
-        measured(1, cores=6, stale="no batch ended for 12 s"), cores_allowed=2
-    )
-    record = Controller(policy, bounds=BOUNDS).tick(stale)
+    stale = measured(1, cores=6, stale="no batch ended for 12 s")
+
+    def claim(measurement: Measurement) -> Claim:
+        return Claim(cores=measurement.cores_asked)
+
+    def share(claim: Claim) -> int | None:
+        return 2
+
+    record = Controller(policy, bounds=BOUNDS, claim=claim).tick(stale, share)
     assert policy.calls == 0
     assert record.acted
     assert record.decision.cores == 2
-    slow = Controller(Wishes([9]), bounds=BOUNDS, limits=Limits(t_ra_s=60.0))
-    assert slow.tick(stale).acted
+    slow = Controller(Wishes([9]), bounds=BOUNDS, claim=claim, limits=Limits(t_ra_s=60.0))
+    assert slow.tick(stale, share).acted
     assert not slow.tick(measured(2, cores=2)).acted  # T_ra counts from there
-    dry = Controller(policy, bounds=BOUNDS, limits=Limits(dry_run=True)).tick(stale)
+    dry = Controller(policy, bounds=BOUNDS, claim=claim, limits=Limits(dry_run=True)).tick(
+        stale, share
+    )
     assert (dry.acted, dry.held_back) == (False, "dry run")
 
 
@@ -155,7 +165,7 @@ def test_what_was_predicted_is_compared_with_what_came() -> None:
 
 def test_tasks_may_follow_granted_cores_within_t_ra() -> None:
     class Follows(Wishes):
-        def decide(self, measurement: Measurement) -> Decision:
+        def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
             if measurement.cores_granted == 6:
                 return Decision(reason="use them", tasks={"work": 6})
             return Decision(reason="more", cores=6)

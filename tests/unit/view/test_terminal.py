@@ -47,7 +47,7 @@ def test_a_terminal_shows_every_figure() -> None:
         "mean 1.22 s, p95 1.95 s, target 2.00 s ok",
         "4 asked, 4 granted, 3.0 busy",
         "900 rows",
-        "23 s, policy tidegate",
+        "23 s, policy latency",
         "hold: 1.22 s is within 2 s",
         f"note: {NOTE}",
         "held back: the maximum is 4",

@@ -17,7 +17,8 @@ from tidegate.control.allocation.allocate import (
     assign,
     provision,
 )
-from tidegate.control.capacity.cycle import Bounds
+from tidegate.control.bounds import Bounds
+from tidegate.control.constraints import Constraints
 from tidegate.control.decision import Decision, hold
 from tidegate.control.learning.smoothing import Alpha, Smoothing, Window
 from tidegate.control.measurement import Measurement, OperatorMeasurement
@@ -65,7 +66,7 @@ class DrsFixed:
         self._cores = cores
         self._stations = _Stations(model, window)
 
-    def decide(self, measurement: Measurement) -> Decision:
+    def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
         """Algorithm 1 on the present rates; a change only where the split differs."""
         queues = self._stations.of(measurement)
         if queues is None:
@@ -92,7 +93,6 @@ class Drs:
         self,
         t_max_s: float,
         t_min_s: float,
-        bounds: Bounds,
         *,
         model: Model = "mmk",
         window: int = 6,
@@ -102,7 +102,7 @@ class Drs:
                 f"T_min is {t_min_s:g} s and T_max {t_max_s:g} s; give a T_min below T_max"
             )
         self._t_max_s, self._t_min_s = t_max_s, t_min_s
-        self._bounds = bounds
+        self._allowed = Bounds()
         self._stations = _Stations(model, window)
         self._latency = Window(window)
         self._unseen = Alpha(0.8)
@@ -114,8 +114,9 @@ class Drs:
         """The part of the latency that the queueing model does not see."""
         return {"unseen_s": self._unseen_s}
 
-    def decide(self, measurement: Measurement) -> Decision:
+    def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
         """Scale out above T_max, in below T_min, split anew in between."""
+        self._allowed = constraints.allowed
         queues = self._stations.of(measurement)
         if measurement.latency is not None:
             self._measured_s = self._latency.update(measurement.latency.mean_s)
@@ -133,7 +134,7 @@ class Drs:
         if measured_s > self._t_max_s:
             best, notes = self._fewest(queues, measurement)
             if best.total <= total:
-                best, more = _split(queues, measurement, min(total + 1, self._bounds.most))
+                best, more = _split(queues, measurement, min(total + 1, self._allowed.most))
                 notes += more
             why = f"{shown}, T_max is {format_duration(self._t_max_s)}"
             return self._change(measurement, best, why, notes)
@@ -157,7 +158,7 @@ class Drs:
         try:
             least, most = _limits(measurement.operators)
             best = provision(queues, max(left_s, 1e-9), least=least, most=most)
-            if best.total <= self._bounds.most:
+            if best.total <= self._allowed.most:
                 return best, notes
         except LatencyOutOfReach as error:
             floor_s = error.latency_reachable_s + self._unseen_s
@@ -167,13 +168,13 @@ class Drs:
             )
         except Infeasible as error:
             notes = (str(error),)
-        best, more = _split(queues, measurement, self._bounds.most)
+        best, more = _split(queues, measurement, self._allowed.most)
         return best, notes + more
 
     def _change(
         self, measurement: Measurement, best: Allocation, why: str, notes: tuple[str, ...]
     ) -> Decision:
-        cores = self._bounds.clamp(best.total)
+        cores = self._allowed.clamp(best.total)
         return Decision(
             reason=f"{why}: {cores} cores as {_shown(measurement, best)}",
             cores=None if cores == measurement.cores_asked else cores,

@@ -3,7 +3,7 @@
 import math
 from collections import deque
 
-from tidegate.control.capacity.cycle import Bounds
+from tidegate.control.constraints import Constraints
 from tidegate.control.decision import Decision, hold
 from tidegate.control.measurement import Measurement
 
@@ -23,7 +23,6 @@ class Ds2:
 
     def __init__(
         self,
-        bounds: Bounds,
         *,
         utilisation: float = 0.7,
         boundary: float = 0.3,
@@ -32,7 +31,6 @@ class Ds2:
         stabilisation_minutes: int = 5,
         scale_down_minutes: int = 60,
     ) -> None:
-        self._bounds = bounds
         self._utilisation = utilisation
         self._boundary = boundary
         self._catch_up_s = catch_up_minutes * 60.0
@@ -42,7 +40,7 @@ class Ds2:
         self._stabilisation_s = stabilisation_minutes * 60.0
         self._changed_at_s = -math.inf
 
-    def decide(self, measurement: Measurement) -> Decision:
+    def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
         """Every minute, with the metrics of the window."""
         busy = measurement.cores_busy
         self._loads.append(measurement.arrival_rate)
@@ -55,7 +53,7 @@ class Ds2:
         wanted = load / self._utilisation + measurement.backlog_rows / self._catch_up_s
         if true_rate <= 0:
             return hold("no load")
-        wish = self._bounds.clamp(math.ceil(wanted / true_rate))
+        wish = constraints.allowed.clamp(math.ceil(wanted / true_rate))
         self._wishes.append(wish)
         current = measurement.cores_asked
         offered = load + measurement.backlog_rows / self._catch_up_s

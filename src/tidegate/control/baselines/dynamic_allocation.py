@@ -1,6 +1,6 @@
 """Spark's dynamic allocation, as it treats a stream."""
 
-from tidegate.control.capacity.cycle import Bounds
+from tidegate.control.constraints import Constraints
 from tidegate.control.decision import Decision, hold
 from tidegate.control.measurement import Measurement
 
@@ -16,15 +16,14 @@ class DynamicAllocation:
 
     name = "spark-dynamic-allocation"
 
-    def __init__(self, bounds: Bounds, *, busy_share: float = 0.05) -> None:
-        self._bounds = bounds
+    def __init__(self, *, busy_share: float = 0.05) -> None:
         self._busy_share = busy_share
         self._more = 1
 
-    def decide(self, measurement: Measurement) -> Decision:
+    def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
         """Every minute: the backlog timeout is a second, the idle timeout a minute."""
         if measurement.saturated:
-            wish = self._bounds.clamp(measurement.cores_asked + self._more)
+            wish = constraints.allowed.clamp(measurement.cores_asked + self._more)
             self._more *= 2
             if wish == measurement.cores_asked:
                 return hold("tasks wait, but there are no more machines")
@@ -32,7 +31,7 @@ class DynamicAllocation:
         self._more = 1
         busy = measurement.cores_busy
         if busy is not None and busy / max(measurement.cores_granted, 1) < self._busy_share:
-            wish = self._bounds.clamp(measurement.cores_granted - 1)
+            wish = constraints.allowed.clamp(measurement.cores_granted - 1)
             if wish < measurement.cores_asked:
                 return Decision(cores=wish, reason="an executor was idle for its timeout")
         return hold("every executor has had tasks within its idle timeout")

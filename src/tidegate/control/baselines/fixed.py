@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from tidegate.control.constraints import Constraints
 from tidegate.control.decision import Decision, hold
 from tidegate.control.measurement import Measurement
 
@@ -14,7 +15,7 @@ class StaticPeak:
     def __init__(self, machines: int) -> None:
         self._machines = machines
 
-    def decide(self, measurement: Measurement) -> Decision:
+    def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
         """Ask once."""
         if measurement.cores_asked == self._machines:
             return hold("static")
@@ -33,7 +34,7 @@ class GroundTruth:
         self._needed = needed
         self._minute = 0
 
-    def decide(self, measurement: Measurement) -> Decision:
+    def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
         """What the next minute needs."""
         self._minute += 1
         if self._minute >= len(self._needed):

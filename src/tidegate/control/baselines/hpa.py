@@ -3,7 +3,7 @@
 import math
 from collections import deque
 
-from tidegate.control.capacity.cycle import Bounds
+from tidegate.control.constraints import Constraints
 from tidegate.control.decision import Decision, hold
 from tidegate.control.measurement import Measurement
 
@@ -16,18 +16,16 @@ class UtilisationThreshold:
 
     def __init__(
         self,
-        bounds: Bounds,
         *,
         target: float = 0.7,
         tolerance: float = 0.1,
         stabilisation_minutes: int = 5,
     ) -> None:
-        self._bounds = bounds
         self._target = target
         self._tolerance = tolerance
         self._wishes: deque[int] = deque(maxlen=stabilisation_minutes)
 
-    def decide(self, measurement: Measurement) -> Decision:
+    def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
         """Every minute (the HPA looks every 15 seconds)."""
         if measurement.cores_busy is None:
             return hold("no utilisation is measured")
@@ -39,7 +37,7 @@ class UtilisationThreshold:
         ratio = utilisation / self._target
         wish = current
         if abs(ratio - 1.0) > self._tolerance:
-            wish = self._bounds.clamp(math.ceil(current * ratio))
+            wish = constraints.allowed.clamp(math.ceil(current * ratio))
         self._wishes.append(wish)
         wish = max(self._wishes) if wish < current else wish
         if wish == current:

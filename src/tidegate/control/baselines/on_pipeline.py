@@ -3,6 +3,7 @@
 import dataclasses
 import math
 
+from tidegate.control.constraints import Constraints
 from tidegate.control.decision import Decision, hold
 from tidegate.control.measurement import Measurement
 from tidegate.control.operator_tasks import shared, tasks_on
@@ -23,12 +24,12 @@ class OnPipeline:
         """The inner policy's, unless given."""
         return self._name
 
-    def decide(self, measurement: Measurement) -> Decision:
+    def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
         """The inner decision with tasks, or the tasks of cores that have come."""
         decision = hold("between two looks")
         if measurement.at_s - self._asked_s >= self._every_s - 1e-6:
             self._asked_s = measurement.at_s
-            decision = self._inner.decide(measurement)
+            decision = self._inner.decide(measurement, constraints)
         asked = measurement.cores_asked if decision.cores is None else decision.cores
         usable = min(asked, measurement.cores_granted)
         if asked > usable and (measurement.grant_s or 0.0) <= 2.0 * measurement.step_s:

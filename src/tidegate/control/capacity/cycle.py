@@ -7,25 +7,6 @@ from tidegate.control.measurement import Measurement
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
-    """What a policy may ask for."""
-
-    least: int = 1
-    most: int = 128
-
-    def clamp(self, machines: int) -> int:
-        """The nearest number within the bounds."""
-        return min(max(machines, self.least), self.most)
-
-    def within(self, allowed: int | None) -> "Bounds":
-        """The bounds while no more than so many are allowed, were they fewer than the minimum."""
-        if allowed is None:
-            return self
-        most = max(min(self.most, allowed), 1)
-        return Bounds(min(self.least, most), most)
-
-
-@dataclass(frozen=True, slots=True)
 class Cycle:
     """S and U of the MST paper, in minutes (one call of a policy a minute)."""
 

@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 
-from tidegate.control.capacity.cycle import Ahead, Bounds, Cycle
+from tidegate.control.bounds import Bounds
+from tidegate.control.capacity.cycle import Ahead, Cycle
+from tidegate.control.constraints import Constraints
 from tidegate.control.decision import Decision, hold
 from tidegate.control.measurement import Measurement
 from tidegate.forecast import Forecaster
-from tidegate.models.capacity.door import CapacityModel, machines_for
+from tidegate.models.capacity.machines import CapacityModel, machines_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,6 @@ class MstPolicy:
         model: CapacityModel,
         rho: float,
         *,
-        bounds: Bounds,
         forecaster: Forecaster | None = None,
         cycle: Cycle | None = None,
     ) -> None:
@@ -53,7 +54,6 @@ class MstPolicy:
             raise ValueError(f"policy {name} takes a forecaster exactly when it is an ARMA one")
         self._model = model
         self._rho = rho
-        self._bounds = bounds
         self._forecaster = forecaster
         self._cycle = cycle or Cycle()
         self._ahead = Ahead(self._cycle)
@@ -64,7 +64,7 @@ class MstPolicy:
         """As table III prints it."""
         return self._name
 
-    def decide(self, measurement: Measurement) -> Decision:
+    def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
         """Once a cycle a plan, otherwise hold."""
         if self._techniques.learning:
             self._learn(measurement)
@@ -72,29 +72,29 @@ class MstPolicy:
         if self._forecaster is None:
             if minute != 0:
                 return hold("within the cycle")
-            machines = self.machines(measurement.arrival_rate, 0.0)
+            machines = self.machines(measurement.arrival_rate, 0.0, constraints.allowed)
             return Decision(cores=machines, reason=f"the load is {measurement.arrival_rate:.4g}")
         self._forecaster.observe(measurement.arrival_rate, measurement.at_s)
         if minute == self._ahead.plans_at:
             load, variance = self._highest(self._forecaster)
-            machines = self.machines(load, variance)
+            machines = self.machines(load, variance, constraints.allowed)
             return self._ahead.plan(machines, f"a load of {load:.4g} is coming", measurement)
         if minute == 0:
             return self._ahead.begin(measurement)
         return hold("within the cycle")
 
-    def machines(self, load: float, load_variance: float) -> int:
+    def machines(self, load: float, load_variance: float, allowed: Bounds) -> int:
         """Eq. 4, 8, 18 or 21, whichever the techniques make it."""
         uncertain = self._techniques.uncertainty or self._techniques.forecast
         needed = machines_for(
             load,
             self._rho if uncertain else 0.5,
             self._model,
-            self._bounds.most,
+            allowed.most,
             load_variance=load_variance,
             model_variance=self._techniques.uncertainty,
         )
-        return self._bounds.clamp(needed)
+        return allowed.clamp(needed)
 
     def _highest(self, forecaster: Forecaster) -> tuple[float, float]:
         """The step of eq. 14, U + k ahead of the last minute seen."""

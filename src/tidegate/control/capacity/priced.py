@@ -1,4 +1,4 @@
-"""The default policy: load and capacity uncertainty together, at a price that is calibrated online.
+"""The priced policy: load and capacity uncertainty together, at a price calibrated online.
 
 Each minute it weighs, for every number of machines, what they cost against what may be late in the
 minute that a start asked for now will serve:
@@ -12,8 +12,8 @@ an `Outlook` (analogues, not a normal distribution), capacity as the quantiles o
 model; the price is the conformal part (see `price`). It never asks for fewer than do the likely
 load, and the backlog within `catch_up_s`.
 
-With a cycle of ten minutes the same policy keeps to the paper's discipline (`tidegate-cycle`): one
-number of machines for each S minutes, planned U before.
+With a cycle of ten minutes the same policy keeps to the paper's discipline: one number of machines
+for each S minutes, planned U before (`priced-capacity-cycle`).
 """
 
 import math
@@ -24,14 +24,19 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from tidegate.control.capacity.cycle import Bounds, Cycle
+from tidegate.control.bounds import Bounds
+from tidegate.control.capacity.cycle import Cycle
 from tidegate.control.capacity.price import PRICES, Price
+from tidegate.control.constraints import Constraints
 from tidegate.control.decision import Decision, hold
 from tidegate.control.measurement import Measurement
 from tidegate.forecast.analogues import THRESHOLDS, Outlook
-from tidegate.models.capacity.door import BayesianCapacity
+from tidegate.models.capacity.bayes import BayesianCapacity
 
 Vector = NDArray[np.float64]
+
+PRICED = "priced-capacity"
+PRICED_BY_CYCLE = "priced-capacity-cycle"
 
 QUANTILES = (0.02, 0.1, 0.3, 0.5, 0.7, 0.9)
 """Capacity is integrated over these quantiles ..."""
@@ -86,7 +91,7 @@ class _Plan:
     reason: str
 
 
-class TidegatePolicy:
+class PricedCapacity:
     """See the module's text. Called once a minute; deterministic."""
 
     def __init__(
@@ -95,20 +100,18 @@ class TidegatePolicy:
         capacity: BayesianCapacity,
         rho: float,
         *,
-        bounds: Bounds,
         cycle: Cycle | None = None,
         tuning: Tuning | None = None,
     ) -> None:
         self._outlook = outlook
         self._capacity = capacity
-        self._bounds = bounds
+        self._allowed: Bounds | None = None
         self._cycle = cycle or Cycle(minutes=1)
         self._tuning = tuning or Tuning()
         self._price = Price(rho, self._cycle.minutes)
-        self._counts = np.arange(bounds.least, bounds.most + 1)
+        self._counts = np.arange(1, 2)
         self._mean_need = 0.0
         self._weighed = 0
-        self._refresh()
         self._plans: list[_Plan] = []
         self._replayed_up = np.zeros(len(PRICES), dtype=np.int64)
         self._loads: list[float] = []
@@ -117,11 +120,12 @@ class TidegatePolicy:
 
     @property
     def name(self) -> str:
-        """`tidegate`, or `tidegate-cycle` when it keeps to a cycle."""
-        return "tidegate" if self._cycle.minutes == 1 else "tidegate-cycle"
+        """`priced-capacity`, or `priced-capacity-cycle` when it keeps to a cycle."""
+        return PRICED if self._cycle.minutes == 1 else PRICED_BY_CYCLE
 
-    def decide(self, measurement: Measurement) -> Decision:
+    def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
         """Learn every minute, plan when a cycle is U away, have what the plans need."""
+        self._keep_to(constraints.allowed)
         now = round(measurement.at_s / 60.0)
         self._outlook.observe(measurement.arrival_rate, measurement.at_s)
         self._learn(measurement)
@@ -213,7 +217,7 @@ class TidegatePolicy:
         behind = backlog_rows > IGNORED_BACKLOG_S * load
         target = load + (backlog_rows / self._tuning.catch_up_s if behind else 0.0)
         enough = self._mean_capacity > target
-        return int(self._counts[int(np.argmax(enough))]) if enough.any() else self._bounds.most
+        return int(self._counts[int(np.argmax(enough))]) if enough.any() else int(self._counts[-1])
 
     def _learn(self, measurement: Measurement) -> None:
         """One capacity sample a machine count and ten minutes: saturation, or the busy share."""
@@ -235,6 +239,21 @@ class TidegatePolicy:
             self._capacity.observe(machines, sample)
             self._learned.add(machines)
             self._refresh()
+
+    def _keep_to(self, allowed: Bounds) -> None:
+        """Weigh the numbers of machines that are allowed.
+
+        Open plans hold places in the old numbers, so a change of bounds drops them.
+        """
+        if allowed == self._allowed:
+            return
+        self._allowed = allowed
+        self._counts = np.arange(allowed.least, allowed.most + 1)
+        self._plans.clear()
+        self._loads.clear()
+        self._late = 0
+        self._replayed_up = np.zeros(len(PRICES), dtype=np.int64)
+        self._refresh()
 
     def _refresh(self) -> None:
         """Capacities at `QUANTILES`, one row per number of machines: they change with a sample."""

@@ -1,6 +1,6 @@
 """Flink-ER on micro-batches: while there is room, send what has piled up; else widen the cuts.
 
-The pipeline is a flow network in rows from outside (`models/stage_flow`). Capacities come from the
+The pipeline is a flow network in rows from outside (`models/flow/stages`). Capacities come from the
 measured service rates and are regulated by the latency against its target (algorithm 1). While
 augmenting paths have room for what comes and what has piled up, nothing is scaled: a map stage's
 rows are dealt evenly to all its tasks, which is what a maximum flow through tasks of equal speed
@@ -13,9 +13,10 @@ from collections import deque
 
 import numpy as np
 
-from tidegate.control.bottleneck import FlowView
-from tidegate.control.capacity.cycle import Bounds
+from tidegate.control.bounds import Bounds
+from tidegate.control.constraints import Constraints
 from tidegate.control.decision import Decision, hold
+from tidegate.control.flow.bottleneck import FlowView
 from tidegate.control.measurement import Measurement
 from tidegate.errors import AskedWrongly
 from tidegate.models.flow.network import LIMITING, limiting_cuts
@@ -41,7 +42,6 @@ class FlowPolicy:
     def __init__(
         self,
         target_s: float,
-        bounds: Bounds,
         *,
         catch_up_s: float = 5.0,
         scale_in_after_s: float = 10.0,
@@ -53,7 +53,7 @@ class FlowPolicy:
                 " give durations above 0"
             )
         self._target_s = target_s
-        self._bounds = bounds
+        self._allowed = Bounds()
         self._catch_up_s = catch_up_s
         self._scale_in_after_s = scale_in_after_s
         self._settle_s = settle_s
@@ -69,8 +69,9 @@ class FlowPolicy:
         """In rows per second from outside: what can be carried and what room that leaves."""
         return dict(self._beliefs)
 
-    def decide(self, measurement: Measurement) -> Decision:
+    def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
         """Room for what comes and has piled up: hold, or let go; else more behind every cut."""
+        self._allowed = constraints.allowed
         flow = self._view.update(measurement)
         rate = measurement.arrival_rate
         if flow is None or rate <= 0.0 or not flow.loads.any():
@@ -137,7 +138,7 @@ class FlowPolicy:
         """The fewest tasks for what is to be carried, within the limits of operators and cores."""
         operators = self._view.operators
         least = np.array([max(one.least_tasks, 1) for one in operators], dtype=np.float64)
-        cap = self._bounds.most
+        cap = self._allowed.most
         most = np.array(
             [cap if one.most_tasks is None else min(one.most_tasks, cap) for one in operators],
             dtype=np.float64,
@@ -196,7 +197,7 @@ class FlowPolicy:
         self, flow: StageFlow, measurement: Measurement, tasks: Vector, why: str
     ) -> Decision:
         """Stages take turns, so a segment needs the cores of its widest one."""
-        cores = self._bounds.clamp(int(_widths(flow, tasks).sum()))
+        cores = self._allowed.clamp(int(_widths(flow, tasks).sum()))
         there = min(cores, measurement.cores_granted)
         if (measurement.grant_s or 0.0) <= 2.0 * measurement.step_s:
             there = cores  # they come with the next batch

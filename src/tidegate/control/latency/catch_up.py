@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.models.microbatch.station import BatchCost
+from tidegate.models.microbatch.batch_cost import BatchCost
 
 
 def cores_to_catch_up(

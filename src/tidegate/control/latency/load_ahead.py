@@ -1,8 +1,9 @@
-"""The load that is coming: a forecast at the horizon and a margin calibrated on what came of it.
+"""The load ahead: a forecast up to the horizon, with a margin calibrated on its past errors.
 
-Errors come in swarms: a forecast of a quiet load is nearly exact, one of a ramp is not. So the
-margin is calibrated in units of how restless the load has just been (locally weighted conformal
-prediction, Lei et al. 2018): a surge widens it at once, and does not make the calm after it dear.
+Forecast errors cluster: a forecast of a quiet load is nearly exact, one of a ramp is not. So the
+margin is calibrated in units of how much the load has just been changing (locally weighted
+conformal prediction, Lei et al. 2018). A surge widens it at once, and the calm after a surge does
+not pay for it.
 """
 
 import math
@@ -18,14 +19,14 @@ from tidegate.forecast.simple import LastValue, RecentMaximum
 from tidegate.forecast.trend import DampedTrend
 
 MOST_MARGIN = math.log(1.25)
-"""The margin covers noise and drift. A leap that no history foretold is met by catching up; its
-size must not make every later minute dearer."""
+"""The margin covers noise and drift. A jump that no history foretold is met by catching up; its
+size must not make every later minute more expensive."""
 
-LEAP = 0.2
-"""Beyond the margin and this, a rate is no noise: the load has leapt, whatever was forecast."""
+JUMP = 0.2
+"""A rate this far (in its logarithm) above forecast and margin is no noise: the load jumped."""
 
 RISE = 0.08
-"""Twice in a row, this is a ramp: noise goes up and down."""
+"""Growth by this much (in its logarithm) twice in a row is a ramp: noise goes up and down."""
 
 MOST_MOMENTUM = 1.4
 """Growth beyond noise is taken to go on for one more tick, by this factor at most: cores that come
@@ -37,13 +38,13 @@ _CALM = 0.025
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Coming:
-    """Rows per second up to the horizon."""
+class LoadAhead:
+    """The load up to the horizon, in rows per second."""
 
     rate: float
-    """The highest expected."""
+    """The highest expected rate."""
     margin: float
-    """Factor to add, at least 1, so that the load stays below with the coverage asked for."""
+    """A factor of at least 1: the load stays below rate x margin with the coverage asked for."""
 
     @property
     def planned(self) -> float:
@@ -51,8 +52,8 @@ class Coming:
         return self.rate * self.margin
 
 
-class ComingLoad:
-    """Sees the rate of every tick; the margin is conformal on log(came / forecast), scaled."""
+class LoadForecast:
+    """Sees the rate of every tick; the margin is conformal on log(actual / forecast), scaled."""
 
     def __init__(
         self, *, coverage: float = 0.9, tick_s: float = 1.0, forecaster: Forecaster | None = None
@@ -105,21 +106,21 @@ class ComingLoad:
                 self._margin.update(math.log(highest / said) / restless)
             self._said = None
 
-    def within(self, ticks: int) -> Coming:
+    def within(self, ticks: int) -> LoadAhead:
         """The load of the next ticks; called after `observe`."""
         ahead = max(ticks, 1)
         if self._step == 0:
-            return Coming(rate=0.0, margin=1.0)
+            return LoadAhead(rate=0.0, margin=1.0)
         rate = max(float(self._forecaster.forecast(ahead).mean.max()), 0.0)
         units = max(self._margin.quantile(self._coverage), 0.0)
         margin = min(units * self._restless, MOST_MARGIN)
-        if self._last > rate * math.exp(margin + LEAP):
+        if self._last > rate * math.exp(margin + JUMP):
             rate = self._last
-        if self._grown >= LEAP or min(self._grown, self._grown_before) >= RISE:
+        if self._grown >= JUMP or min(self._grown, self._grown_before) >= RISE:
             further = self._last * min(math.exp(self._grown), MOST_MOMENTUM)
             if further > rate * math.exp(margin):
                 rate, margin = further, 0.0  # growth that goes on is reserve enough
         if self._said is None:
             self._said = (self._step + ahead, rate, self._restless)
             self._since.clear()
-        return Coming(rate=rate, margin=math.exp(margin))
+        return LoadAhead(rate=rate, margin=math.exp(margin))

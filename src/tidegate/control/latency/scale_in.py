@@ -1,8 +1,8 @@
-"""When cores may go: patience, so that what is let go now is not asked for again soon.
+"""When cores may be released: patience, so that they are not asked for again soon.
 
 Fewer cores must have been enough for a while, save enough to be worth a change, and not be about
-to be needed: while the load rises, and for a minute after more were asked for, none go. A scale-in
-that had to be taken back at the same load makes the next one wait twice as long.
+to be needed: while the load rises, and for a minute after a scale-out, none are released. A
+scale-in that had to be taken back at the same load makes the next one wait twice as long.
 """
 
 import math
@@ -12,22 +12,24 @@ from tidegate.control.measurement import Measurement
 
 _LONGEST_PATIENCE = 8.0
 _SAME_LOAD = 1.15
-"""More cores for more than so many times the load are no fault of the scale-in before."""
+"""A scale-out for more than this factor of the load does not blame the scale-in before it."""
 _SETTLE_S = 60.0
-"""After cores were asked for, none are let go for so long unless the load falls: a machine's mood
-is not chased to and fro. In a run's first minute it is: first guesses are to be mended soon."""
+"""After a scale-out, no core is released for this long unless the load falls, so that a machine
+that is fast one minute and slow the next is not chased. A run's first minute is exempt: first
+guesses should be corrected soon."""
 _RISING = 1.08
-"""A load this much higher than when the wait began is on its way up: what is let go now would soon
-be asked for again."""
+"""A load this factor above the one when the wait began is on its way up: cores that are released
+now would soon be asked for again."""
 
 
 class ScaleIn:
-    """Remembers what the last ticks needed, and says why no core may go now."""
+    """Remembers what the last ticks needed, and says why no core may be released now."""
 
     def __init__(self, after_s: float, least_saving: float) -> None:
         self._after_s = after_s
         self._least_saving = least_saving
-        self._wishes: deque[tuple[float, int]] = deque()
+        self._needs: deque[tuple[float, int]] = deque()
+        """Time and cores needed, of the ticks of the waiting time."""
         self._rates: deque[float] = deque()
         """The rates of the same ticks."""
         self._cores_before: int | None = None
@@ -37,11 +39,12 @@ class ScaleIn:
         self._patience = 1.0
         self._first_s = math.inf
         self._grown_s = -math.inf
+        """When the last scale-out was, the first minute of a run left out."""
         self._grown_rate = 0.0
-        """When cores were last asked for, a first minute of guesses left out, and the load then."""
+        """The load at that time."""
 
     def notice(self, measurement: Measurement) -> None:
-        """The cores asked for changed: by us if acted on. A quick reversal doubles the patience."""
+        """Take in a change of the cores asked for. A quick reversal doubles the patience."""
         self._first_s = min(self._first_s, measurement.at_s)
         before, now = self._cores_before, measurement.cores_asked
         self._cores_before = now
@@ -62,26 +65,29 @@ class ScaleIn:
         else:
             self._patience = max(self._patience / 2.0, 1.0)
 
-    def remember(self, measurement: Measurement, wish: int) -> None:
-        """The cores that this tick needs."""
-        self._wishes.append((measurement.at_s, wish))
+    def remember(self, measurement: Measurement, needed: int) -> None:
+        """Take in the cores that this tick needs."""
+        self._needs.append((measurement.at_s, needed))
         self._rates.append(measurement.arrival_rate)
         window_s = self.wait_s(measurement)
-        while len(self._wishes) > 1 and self._wishes[1][0] <= measurement.at_s - window_s:
-            self._wishes.popleft()
+        while len(self._needs) > 1 and self._needs[1][0] <= measurement.at_s - window_s:
+            self._needs.popleft()
             self._rates.popleft()
 
     @property
     def needed(self) -> int:
         """The most that a tick of the waiting time needed."""
-        return max(wish for _, wish in self._wishes)
+        return max(needed for _, needed in self._needs)
 
     def wait_s(self, measurement: Measurement) -> float:
-        """How long fewer cores must have been enough: what is let go takes time to come back."""
+        """How long fewer cores must have been enough; longer where cores take long to be granted.
+
+        Released cores take as long to come back.
+        """
         return max(self._after_s, 3.0 * (measurement.grant_s or 0.0)) * self._patience
 
     def objection(self, measurement: Measurement, least: int, fits: str) -> str | None:
-        """Why no core goes now; None: they may. `fits` says how the present ones do."""
+        """Why no core is released now; None: they may be. `fits` says how the present ones do."""
         asked, needed, wait_s = measurement.cores_asked, self.needed, self.wait_s(measurement)
         # One scale-in right behind another is worth it only when it saves twice as much.
         again = measurement.at_s - self._scaled_in_s < wait_s
@@ -90,7 +96,7 @@ class ScaleIn:
             return f"{asked} cores are right: {fits}"
         # A scale-in that follows another needs no new wait: its waiting time has been all along.
         grown_s = self._changed_s if self._changed_s > self._scaled_in_s else -math.inf
-        since_s = measurement.at_s - max(grown_s, self._wishes[0][0])
+        since_s = measurement.at_s - max(grown_s, self._needs[0][0])
         if since_s < wait_s:
             return f"{needed} cores would do, for {since_s:.0f} s of {wait_s:.0f} s: {fits}"
         if measurement.arrival_rate > _RISING * self._rates[0]:

@@ -1,8 +1,9 @@
-"""Cores for a load that leaps from one micro-batch to the next.
+"""The reserve for surges: cores for a load that jumps from one micro-batch to the next.
 
-Long batches see a surge late and run it on the tasks of before, and few cores make long batches: a
-load that fits well while it is steady may be lost by the time it is noticed. So a plan is asked for
-one thing more: that the first batch of a load some times as high is within the target, too.
+A surge is seen only when the running batch ends, and its first batch runs on the tasks that were
+there before. Few cores make long batches, so a load that fits well while it is steady may break the
+target before anybody can react. A plan therefore keeps a reserve: the first batch of a load that is
+higher by the surge factor must be within the target, too.
 """
 
 import math
@@ -15,36 +16,36 @@ from tidegate.control.allocation.allocate import Allocation, Counts
 from tidegate.models.microbatch.station import MicroBatchStation
 
 _SMALLER = (1.0, 0.5, 0.25)
-"""Shares of a leap that are tried, where the whole of it cannot be met."""
+"""Shares of a surge that are tried, where the whole of it cannot be met."""
 
 
-class Ready(NamedTuple):
-    """An allocation, and the leap that it meets; 1: none."""
+class Reserve(NamedTuple):
+    """An allocation, and the factor of the surge that it can take; 1: none."""
 
     allocation: Allocation
-    leap: float
+    surge: float
 
 
-def leap_latency_s(
-    stations: Sequence[MicroBatchStation], cores: Sequence[int], leap: float
+def surge_latency_s(
+    stations: Sequence[MicroBatchStation], cores: Sequence[int], surge: float
 ) -> float:
-    """Mean latency of a leap's first rows through all stations."""
-    return sum(map(_late_s, stations, cores, [leap] * len(stations)))
+    """Mean latency of a surge's first rows through all stations."""
+    return sum(map(_late_s, stations, cores, [surge] * len(stations)))
 
 
-def ready_for(
+def with_reserve(
     stations: Sequence[MicroBatchStation],
     allocation: Allocation,
     *,
     goal_s: float,
-    leap: float,
+    surge: float,
     most: Sequence[int],
     budget: int,
-) -> Ready:
-    """The allocation with as many more cores as the leap needs, as large a leap as can be met.
+) -> Reserve:
+    """The allocation with the cores that a surge needs, for as large a surge as can be met.
 
-    None beyond what the stations could carry on target with all their cores: nobody would hold
-    such a load afterwards.
+    No reserve is kept for more than all cores could carry on target: such a load could not be
+    held afterwards anyway.
     """
     carried = [
         station.cost.most_throughput(
@@ -56,7 +57,7 @@ def ready_for(
         / max(station.arrival_rate, 1e-9)
         for station, limit in zip(stations, most, strict=True)
     ]
-    whole = min(leap, *carried) - 1.0
+    whole = min(surge, *carried) - 1.0
     for share in _SMALLER:
         factor = 1.0 + share * whole
         if factor > 1.0:
@@ -66,21 +67,21 @@ def ready_for(
                     station.visit_ratio * station.latency(int(k))
                     for station, k in zip(stations, cores, strict=True)
                 )
-                return Ready(Allocation(cores, int(cores.sum()), steady_s), factor)
-    return Ready(allocation, 1.0)
+                return Reserve(Allocation(cores, int(cores.sum()), steady_s), factor)
+    return Reserve(allocation, 1.0)
 
 
 def _enough(
     stations: Sequence[MicroBatchStation],
     begin: Counts,
     goal_s: float,
-    leap: float,
+    surge: float,
     most: Sequence[int],
     budget: int,
 ) -> Counts | None:
     """One core after the other to the station that gains most by it; None if that does not do."""
     cores = [int(count) for count in begin]
-    late = [_late_s(station, k, leap) for station, k in zip(stations, cores, strict=True)]
+    late = [_late_s(station, k, surge) for station, k in zip(stations, cores, strict=True)]
     total, total_s = sum(cores), sum(late)
     if total_s <= goal_s:
         return begin
@@ -88,14 +89,14 @@ def _enough(
         return None
     limits = [min(limit, k + budget - total) for limit, k in zip(most, cores, strict=True)]
     best_s = sum(
-        min(late[i], _late_s(station, max(limits[i], 1), leap))
+        min(late[i], _late_s(station, max(limits[i], 1), surge))
         for i, station in enumerate(stations)
     )
     # With a cost per task the widest is not the best; but where even twice as good would not do,
     # there is no need to look.
     if best_s > 2.0 * goal_s:
         return None
-    gains = [_gain_s(*entry, leap) for entry in zip(stations, cores, late, limits, strict=True)]
+    gains = [_gain_s(*entry, surge) for entry in zip(stations, cores, late, limits, strict=True)]
     while total_s > goal_s:
         highest = max(gains)
         if highest <= 0.0 or total >= budget:
@@ -105,13 +106,15 @@ def _enough(
         total += 1
         total_s -= highest
         late[best] -= highest
-        gains[best] = _gain_s(stations[best], cores[best], late[best], limits[best], leap)
+        gains[best] = _gain_s(stations[best], cores[best], late[best], limits[best], surge)
     return np.array(cores)
 
 
-def _gain_s(station: MicroBatchStation, cores: int, late_s: float, most: int, leap: float) -> float:
-    return late_s - _late_s(station, cores + 1, leap) if cores < most else 0.0
+def _gain_s(
+    station: MicroBatchStation, cores: int, late_s: float, most: int, surge: float
+) -> float:
+    return late_s - _late_s(station, cores + 1, surge) if cores < most else 0.0
 
 
-def _late_s(station: MicroBatchStation, cores: int, leap: float) -> float:
-    return station.visit_ratio * station.leap_latency(cores, leap)
+def _late_s(station: MicroBatchStation, cores: int, surge: float) -> float:
+    return station.visit_ratio * station.surge_latency(cores, surge)

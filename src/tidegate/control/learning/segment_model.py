@@ -7,8 +7,9 @@ from tidegate.control.learning.outliers import NEW_TASKS, Outliers
 from tidegate.control.learning.smoothing import Alpha
 from tidegate.control.measurement import Measurement, SegmentMeasurement
 from tidegate.control.shards.balance import THETA
+from tidegate.models.microbatch.batch_cost import BatchCost
 from tidegate.models.microbatch.batch_memory import BatchMemory
-from tidegate.models.microbatch.station import BatchCost, MicroBatchStation
+from tidegate.models.microbatch.station import MicroBatchStation
 
 
 class SegmentModel:

@@ -1,4 +1,4 @@
-"""What a row costs that is shed: it has been read and counted before it was dropped (c_s)."""
+"""What a shed row costs (c_s of the overload paper): it is read and counted before it is shed."""
 
 import dataclasses
 
@@ -14,12 +14,12 @@ _NOISE = 0.1
 """Spread of a batch's duration, as a share of it: what the expectation is weighed against."""
 
 
-class Gathering:
+class ShedRowCost:
     """Learns c_s, in core seconds, by least squares over D = a + (n c_p + shed c_s) / k.
 
-    All three are fitted together, with c_s drawn towards zero where batches cannot tell: a fit of
-    the excess over what another model expects would chase that model, which learns from the same
-    batches.
+    All three are fitted together, and c_s is drawn towards zero where batches cannot tell. Fitting
+    only the excess over what another model expects would chase that model, because both learn from
+    the same batches.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class Gathering:
         self.row_s = 0.0
 
     def learn(self, batch: BatchMeasurement) -> None:
-        """One more batch; those called outliers say nothing here either."""
+        """Take in one batch; outliers are left out here as well."""
         if batch.outlier is not None or batch.rows <= 0 or batch.duration_s <= 0.0:
             return
         kept = batch.rows * max(batch.imbalance, 1.0) / batch.tasks
@@ -46,7 +46,12 @@ class Gathering:
         self.row_s = float(min(max(solved[2], 0.0), row_s))
 
     def without(self, segment: SegmentMeasurement) -> SegmentMeasurement:
-        """The segment as if rows that were shed had cost nothing, to learn kept rows' cost from."""
+        """The segment as if shed rows had cost nothing: what the cost of kept rows is learned from.
+
+        At least a tenth of each duration is left, however wrong the estimate still is.
+        """
+        if self.row_s == 0.0:
+            return segment
         batches = tuple(
             dataclasses.replace(
                 batch,

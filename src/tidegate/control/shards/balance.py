@@ -9,6 +9,7 @@ tasks' nodes are known, a move inside the node of the fullest task goes first, i
 much, or if it does all that theta asks of that task.
 """
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +18,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from tidegate.control.decision import Decision
 from tidegate.control.measurement import Measurement, OperatorMeasurement
 from tidegate.control.shards.route import rescaled
 from tidegate.errors import AskedWrongly
@@ -274,6 +276,30 @@ class Balancer:
                     f" imbalance below that; a finer key would"
                 )
         return found, notes
+
+    def balanced(self, decision: Decision, measurement: Measurement) -> Decision:
+        """The decision with moves of shards, for the tasks that it leaves in force.
+
+        A body applies a decision's tasks first and its moves then, so both take effect with the
+        same batch.
+        """
+        self.observe(measurement)
+        if decision.moves:
+            return decision
+        balances, notes = self.moves(measurement, decision.tasks, now=bool(decision.tasks))
+        reason = decision.reason
+        for name, found in balances.items():
+            count = len(found.moves)
+            shards = "1 shard" if count == 1 else f"{count} shards"
+            away = f", {found.crossing} to another node" if found.crossing else ""
+            reason += (
+                f"; moving {shards} of '{name}'{away}:"
+                f" imbalance {found.before:.2f} to {found.after:.2f}"
+            )
+        moves = {name: found.moves for name, found in balances.items()}
+        return dataclasses.replace(
+            decision, reason=reason, moves=moves, notes=decision.notes + tuple(notes)
+        )
 
     def _balance(self, operator: OperatorMeasurement, tasks: int) -> Balance | None:
         observed = self._loads.get(operator.name)

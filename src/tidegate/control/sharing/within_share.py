@@ -1,24 +1,25 @@
-"""Several pipelines in one application: what is not this one's to have is given up at once."""
+"""Keeps a policy within its pipeline's share of the application's cores."""
 
 import dataclasses
 
+from tidegate.control.constraints import Constraints
 from tidegate.control.decision import Decision
 from tidegate.control.measurement import Measurement
 from tidegate.control.operator_tasks import shared, tasks_on
-from tidegate.control.wrapper import Around
+from tidegate.control.wrapper import Wrapper
 
 
-class WithinShare(Around):
+class WithinShare(Wrapper):
     """The inner policy, within the cores that the other pipelines leave (`control.sharing`).
 
     A policy plans within what is allowed by itself or is cut here. What it holds already beyond
     that it must let go without its usual patience: another pipeline needs it now.
     """
 
-    def decide(self, measurement: Measurement) -> Decision:
+    def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
         """The inner decision, cut to what is allowed."""
-        decision = self._inner.decide(measurement)
-        allowed = measurement.cores_allowed
+        decision = self._inner.decide(measurement, constraints)
+        allowed = constraints.share
         asked = measurement.cores_asked if decision.cores is None else decision.cores
         if allowed is None or asked <= allowed:
             return decision

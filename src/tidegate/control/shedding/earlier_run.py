@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tidegate.control.record import Record
 from tidegate.control.shedding.classes import Worth, refuse_below_floor, refuse_overpromised
 from tidegate.errors import AskedWrongly
-from tidegate.models.microbatch.station import BatchCost, MicroBatchStation
+from tidegate.models.microbatch.batch_cost import BatchCost
 
 _LAST_TICKS = 600
 """Records that count: an hour ago it may have been another machine."""
@@ -32,7 +32,7 @@ class Earlier:
 
     def floor_s(self, trigger_s: float = 0.0) -> float:
         """The mean latency of batches with no rows in them, one task each, through all segments."""
-        return sum(floor_s(cost.overhead_s(1), trigger_s) for cost in self.costs.values())
+        return sum(cost.floor_s(1, trigger_s) for cost in self.costs.values())
 
     def capacity(self, cores: int, target_s: float, trigger_s: float = 0.0) -> float:
         """Rows per second that so many cores carry on target, if the first segment had them all."""
@@ -40,12 +40,6 @@ class Earlier:
         return first.most_throughput(
             cores, target_s, imbalance=self.imbalance, interval_s=trigger_s
         )
-
-
-def floor_s(overhead_s: float, trigger_s: float) -> float:
-    """E[T] of a segment whose batches have no rows in them."""
-    cost = BatchCost(fixed_s=overhead_s, work_s=0.0)
-    return MicroBatchStation(cost=cost, arrival_rate=0.0, interval_s=trigger_s).latency(1)
 
 
 def earlier(records: Sequence[Record]) -> Earlier | None:

@@ -1,9 +1,9 @@
 """When the next micro-batch begins, and how many rows it will find: what shedding is decided for.
 
-A decision holds from the next batch on, and that one takes what has arrived since the last began.
-So its size is known before it runs, from the arrivals so far and from how long the running one will
-still take; a leap of the load shows there long before latency shows it. Between two batches the
-next one is the one that waits for the decision.
+A decision holds from the next batch on, and that batch takes the rows that arrived since the last
+one began. Its size is therefore known before it runs, from the arrivals so far and from how long
+the running batch will still take. A surge shows there long before latency shows it. Between two
+batches, the next batch is the one that waits for the decision.
 """
 
 from collections import deque
@@ -39,7 +39,7 @@ def time_gathering_s(begun_s: float, ended_s: float, now_s: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class NextRound:
+class NextBatch:
     """The batch that a decision of now is about."""
 
     begins_s: float
@@ -57,7 +57,7 @@ class _Running:
     shed_rows: float
 
 
-class RoundWatch:
+class NextBatchWatch:
     """Sees every measurement; follows the first segment, which reads the sources."""
 
     def __init__(self) -> None:
@@ -99,9 +99,9 @@ class RoundWatch:
             for begin, end, rate in self._rates
         )
 
-    def next_round(
+    def next_batch(
         self, measurement: Measurement, duration_s: Callable[[float, float], float]
-    ) -> NextRound | None:
+    ) -> NextBatch | None:
         """The next batch; `duration_s` is of a batch with so many rows kept and shed.
 
         None before a batch has ended.
@@ -113,10 +113,10 @@ class RoundWatch:
             # What waits is counted by the rate that has just been told; ticks before it knew less.
             at_s = measurement.at_s
             rows = max(self.arrived(self.begun_s, at_s), measurement.segments[0].backlog_rows)
-            return NextRound(at_s, rows, at_s - self.begun_s)
+            return NextBatch(at_s, rows, at_s - self.begun_s)
         takes_s = duration_s(running.kept_rows, running.shed_rows)
         takes_s = max(takes_s, measurement.segments[0].trigger_s)
         begins_s = max(running.begun_s + takes_s, measurement.at_s)
         waiting = self.arrived(running.begun_s, measurement.at_s)
         coming = measurement.arrival_rate * (begins_s - measurement.at_s)
-        return NextRound(begins_s, waiting + coming, begins_s - running.begun_s)
+        return NextBatch(begins_s, waiting + coming, begins_s - running.begun_s)

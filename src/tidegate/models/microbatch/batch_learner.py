@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy import special
 
 from tidegate.errors import AskedWrongly, TidegateError
-from tidegate.models.microbatch.station import BatchCost
+from tidegate.models.microbatch.batch_cost import BatchCost
 
 Vector = npt.NDArray[np.float64]
 

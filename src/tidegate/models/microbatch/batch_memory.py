@@ -15,7 +15,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from tidegate.models.microbatch.station import BatchCost
+from tidegate.models.microbatch.batch_cost import BatchCost
 
 _RENEWAL = 0.25
 """Share of a cell that a new batch renews."""

@@ -2,7 +2,7 @@
 
 import multiprocessing
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -11,19 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.control.baselines.ds2 import Ds2
-from tidegate.control.baselines.dynamic_allocation import DynamicAllocation
-from tidegate.control.baselines.fixed import GroundTruth, StaticPeak
-from tidegate.control.baselines.hpa import UtilisationThreshold
-from tidegate.control.capacity.cycle import Bounds, Cycle
-from tidegate.control.capacity.mst import TABLE_III, MstPolicy
-from tidegate.control.capacity.priced import TidegatePolicy, Tuning
+from tidegate.control.assemble import MACHINE_POLICIES, MachineInputs, machine_policy
+from tidegate.control.capacity.cycle import Cycle
+from tidegate.control.capacity.mst import TABLE_III
+from tidegate.control.capacity.priced import PRICED, PRICED_BY_CYCLE, Tuning
 from tidegate.control.policy import Policy
 from tidegate.errors import AskedWrongly, nearest
 from tidegate.forecast import Forecast
 from tidegate.forecast.analogues import Outlook
-from tidegate.models.capacity.door import (
-    BayesianCapacity,
+from tidegate.models.capacity.bayes import BayesianCapacity
+from tidegate.models.capacity.curves import (
     CapacityCurve,
     FitRefused,
     Shape,
@@ -42,17 +39,6 @@ from tidegate.sim.capacity.forecasts import (
 
 Vector = NDArray[np.float64]
 
-DEFAULT_POLICY = "tidegate"
-POLICIES: tuple[str, ...] = (
-    DEFAULT_POLICY,
-    "tidegate-cycle",
-    *TABLE_III,
-    "static-peak",
-    "ground-truth",
-    UtilisationThreshold.name,
-    DynamicAllocation.name,
-    Ds2.name,
-)
 FEWEST_ROWS = 100 + CYCLE_MINUTES + 2
 """The paper's ARMA fits a window of 100 and plans a cycle beyond it, U ahead."""
 
@@ -60,13 +46,13 @@ FEWEST_ROWS = 100 + CYCLE_MINUTES + 2
 def policies(name: str) -> list[str]:
     """The policy of this name (a table III number will do), or every one for `all`."""
     if name == "all":
-        return list(POLICIES)
-    if name in POLICIES:
+        return list(MACHINE_POLICIES)
+    if name in MACHINE_POLICIES:
         return [name]
     numbered = [policy for policy in TABLE_III if policy.split(":")[0] == name]
     if numbered:
         return numbered
-    raise AskedWrongly(f"No policy is named '{name}'{nearest(name, POLICIES)}")
+    raise AskedWrongly(f"No policy is named '{name}'{nearest(name, MACHINE_POLICIES)}")
 
 
 class Shared:
@@ -82,21 +68,21 @@ class Shared:
 
     @cached_property
     def outlook(self) -> dict[int, Outlook]:
-        """For `tidegate`: every minute."""
+        """For the priced policy: every minute."""
         return outlook_table(self.trace, 1)
 
     @cached_property
     def cycle_outlook(self) -> dict[int, Outlook]:
-        """For `tidegate-cycle`."""
+        """For the priced policy that keeps to a cycle."""
         return outlook_table(self.trace, CYCLE_MINUTES)
 
     def prepare(self, names: list[str]) -> None:
         """Make what these policies need, before the work is dealt out to processes."""
         if any(name in TABLE_III and TABLE_III[name].forecast for name in names):
             _ = self.arma
-        if "tidegate" in names:
+        if PRICED in names:
             _ = self.outlook
-        if "tidegate-cycle" in names:
+        if PRICED_BY_CYCLE in names:
             _ = self.cycle_outlook
 
 
@@ -104,29 +90,24 @@ def make_policy(
     name: str, body: Cluster, rho: float, shared: Shared, tuning: Tuning | None = None
 ) -> Policy:
     """A fresh policy of this name for one run."""
-    bounds = Bounds(1, body.max_machines)
     scale = body.application.peak / float(shared.trace.max())
-    if name in TABLE_III:
-        forecaster = ReplayedForecaster(shared.arma, scale) if TABLE_III[name].forecast else None
-        return MstPolicy(name, trained_curve(body), rho, bounds=bounds, forecaster=forecaster)
-    if name in ("tidegate", "tidegate-cycle"):
-        every_minute = name == "tidegate"
-        return TidegatePolicy(
-            ReplayedOutlook(shared.outlook if every_minute else shared.cycle_outlook, scale),
-            BayesianCapacity(body.training, max_machines=body.max_machines, forgetting=0.999),
-            rho,
-            bounds=bounds,
-            cycle=Cycle(minutes=1 if every_minute else CYCLE_MINUTES),
+    return machine_policy(
+        name,
+        MachineInputs(
+            rho=rho,
+            curve=lambda: trained_curve(body),
+            capacity=lambda: BayesianCapacity(
+                body.training, max_machines=body.max_machines, forgetting=0.999
+            ),
+            forecaster=lambda: ReplayedForecaster(shared.arma, scale),
+            outlook=lambda minutes: ReplayedOutlook(
+                shared.outlook if minutes == 1 else shared.cycle_outlook, scale
+            ),
+            needed=lambda: body.needed().tolist(),
+            cycle=Cycle(minutes=CYCLE_MINUTES),
             tuning=tuning,
-        )
-    makers: dict[str, Callable[[], Policy]] = {
-        "static-peak": lambda: StaticPeak(int(body.needed().max())),
-        "ground-truth": lambda: GroundTruth(body.needed().tolist()),
-        UtilisationThreshold.name: lambda: UtilisationThreshold(bounds),
-        DynamicAllocation.name: lambda: DynamicAllocation(bounds),
-        Ds2.name: lambda: Ds2(bounds),
-    }
-    return makers[name]()
+        ),
+    )
 
 
 def trained_curve(body: Cluster) -> CapacityCurve:

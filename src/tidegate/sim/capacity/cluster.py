@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tidegate.control.bounds import Bounds
+from tidegate.control.constraints import Constraints
 from tidegate.control.measurement import Measurement
 from tidegate.control.policy import Policy
 from tidegate.errors import AskedWrongly
@@ -134,6 +136,7 @@ def simulate(policy: Policy, body: Cluster, *, startup_minutes: int = STARTUP_MI
     backlog_at = np.empty(minutes)
     backlog = 0.0
     asked = up
+    constraints = Constraints(Bounds(1, most))
     scalings = started = 0
     for minute, rate in enumerate(load.tolist()):
         while starting and starting[0][0] <= minute:
@@ -157,7 +160,8 @@ def simulate(policy: Policy, body: Cluster, *, startup_minutes: int = STARTUP_MI
                 cores_granted=up,
                 saturated=saturated,
                 cores_busy=busy,
-            )
+            ),
+            constraints,
         )
         if decision.cores is None or decision.cores == asked:
             continue

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidegate.control.capacity.cycle import Bounds
+from tidegate.control.bounds import Bounds
 from tidegate.sim.microbatch.pipeline import Outcome, Segment, Stage, World
 from tidegate.sim.sharing.pipelines import Member, simulate_together
 from tidegate.workload.profile import steps

@@ -1,20 +1,18 @@
 """Several simulated pipelines in one application: each its own loop and target, the same cores."""
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.control.capacity.cycle import Bounds
-from tidegate.control.catalogue import pipeline_policy
+from tidegate.control.assemble import DEFAULT_SHEDDER, Assembly, new_controller
+from tidegate.control.bounds import Bounds
 from tidegate.control.controller import Controller
 from tidegate.control.record import Record
-from tidegate.control.shards.balance import Balancer
-from tidegate.control.sharing.division import Claimant, Sharing
-from tidegate.control.sharing.within_share import WithinShare
-from tidegate.control.shedding.policy import shedding
+from tidegate.control.sharing.division import Sharing
+from tidegate.control.target import Target
 from tidegate.errors import AskedWrongly
 from tidegate.sim.microbatch.pipeline import Outcome, PipelineSimulation, World
 
@@ -37,16 +35,12 @@ def simulate_together(members: Mapping[str, Member], cores: int) -> dict[str, Ou
     tick_s, seconds = ticks.pop(), lengths.pop()
     sharing = Sharing(cores)
     bodies = {name: PipelineSimulation(member.world) for name, member in members.items()}
-    claimants = {name: Claimant(name, member.target_s) for name, member in members.items()}
     controllers = {name: _controller(member) for name, member in members.items()}
     records: dict[str, list[Record]] = {name: [] for name in members}
     for number in range(1, int(seconds / tick_s + 1e-9) + 1):
         for name, body in bodies.items():
             measurement = body.advance(number * tick_s)
-            sharing.tell(name, claimants[name].observe(measurement))
-            allowed = sharing.allowed(name)
-            measurement = dataclasses.replace(measurement, cores_allowed=allowed)
-            record = controllers[name].tick(measurement)
+            record = controllers[name].tick(measurement, partial(sharing.share_of, name))
             if record.acted:
                 body.act(record.decision)
                 if record.decision.cores is not None:
@@ -63,7 +57,6 @@ def cores_in_use(outcomes: Mapping[str, Outcome]) -> NDArray[np.int64]:
 
 def _controller(member: Member) -> Controller:
     """As `start(target=..., cores=..., shed=True)` makes it."""
-    target_s, bounds = member.target_s, member.bounds
-    inner = WithinShare(pipeline_policy("tidegate", target_s=target_s, bounds=bounds))
-    policy = shedding(inner, target_s=target_s, bounds=bounds)
-    return Controller(policy, bounds=bounds, target_s=target_s, balancer=Balancer())
+    return new_controller(
+        Assembly(target=Target(member.target_s), bounds=member.bounds, shed=DEFAULT_SHEDDER)
+    )

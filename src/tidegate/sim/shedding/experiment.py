@@ -2,8 +2,8 @@
 
 The load is the paper's: the rate of every source goes 50, 100, 150, 100 and so on, ten seconds
 each, so after every step the shedder has a new overload to meet. One body is the paper's engine
-(sim/rounds), the other a pipeline of micro-batches under the control loop (sim/pipeline), which is
-what runs on Spark. Both decide every 250 ms.
+(`engine`), the other a pipeline of micro-batches under the control loop (`sim/microbatch`), as on
+Spark. Both decide every 250 ms.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,15 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.control.capacity.cycle import Bounds
-from tidegate.control.catalogue import pipeline_policy
-from tidegate.control.controller import Controller
-from tidegate.control.latency.policy import LatencyOptions
-from tidegate.control.shedding.catalogue import shedder
+from tidegate.control.assemble import DEFAULT_POLICY, Assembly, new_controller, new_shedder
+from tidegate.control.bounds import Bounds
+from tidegate.control.latency.options import LatencyOptions
 from tidegate.control.shedding.classes import refuse_below_floor
-from tidegate.control.shedding.policy import shedding
+from tidegate.control.target import Target
 from tidegate.errors import AskedWrongly
-from tidegate.models.microbatch.station import BatchCost
+from tidegate.models.microbatch.batch_cost import BatchCost
 from tidegate.sim.microbatch.pipeline import Outcome, Segment, Stage, World, simulate
 from tidegate.sim.shedding.engine import ROW_S, RoundsWorld, simulate_rounds
 from tidegate.workload.profile import Profile, steps
@@ -118,7 +116,7 @@ def engine_world(queries: int, seconds: float, *, seed: int = 1, speed: float = 
 def _engine(by: str | None, target_s: float, lowest: float, seconds: float, seed: int) -> Series:
     full = 1.0 / (SOURCES * LOWEST_RATE * ROW_S)
     world = engine_world(round(lowest * full), seconds, seed=seed)
-    outcome = simulate_rounds(world, None if by is None else shedder(by, target_s))
+    outcome = simulate_rounds(world, None if by is None else new_shedder(by, target_s))
     rates = [
         world.queries * world.profile.rate(at_s - 0.5 * world.interval_s)
         for at_s in outcome.decided_s
@@ -143,7 +141,7 @@ def _engine(by: str | None, target_s: float, lowest: float, seconds: float, seed
 def _micro_batch(
     by: str | None, target_s: float, lowest: float, seconds: float, seed: int
 ) -> Series:
-    refuse_below_floor(target_s, 1.5 * COST.overhead_s(CORES))
+    refuse_below_floor(target_s, COST.floor_s(CORES))
     most_rate = CORES / COST.work_s
     stage = Stage(name="work", work_s=COST.work_s)
     segment = Segment(fixed_s=COST.fixed_s, gather_s=GATHER_S, stages=(stage,))
@@ -159,7 +157,7 @@ def _micro_batch(
     outcome = shed_world(world, by, target_s, Bounds(CORES, CORES), policy="static")
     rates = np.array([record.measurement.arrival_rate for record in outcome.records])
     judged = rates[round(WARM_UP_S / INTERVAL_S) :]
-    free = 1.0 - 1.5 * COST.overhead_s(CORES) / target_s - judged * GATHER_S / CORES
+    free = 1.0 - COST.floor_s(CORES) / target_s - judged * GATHER_S / CORES
     capacity = float(np.minimum(np.maximum(free, 0.0) * most_rate, judged).mean())
     last = outcome.records[-1].measurement
     arrived = float(rates.sum()) * INTERVAL_S
@@ -181,15 +179,20 @@ def shed_world(
     target_s: float,
     bounds: Bounds,
     *,
-    policy: str = "tidegate",
+    policy: str = DEFAULT_POLICY,
+    percentile: int | None = None,
     options: LatencyOptions | None = None,
 ) -> Outcome:
     """A pipeline of micro-batches under a policy with shedding around it."""
-    inner = pipeline_policy(policy, target_s=target_s, bounds=bounds, options=options)
-    chosen = inner
-    if by is not None:
-        chosen = shedding(inner, target_s=target_s, bounds=bounds, by=by, options=options)
-    return simulate(world, Controller(chosen, bounds=bounds, target_s=target_s))
+    assembly = Assembly(
+        target=Target(target_s, percentile),
+        bounds=bounds,
+        policy=policy,
+        latency=options or LatencyOptions(),
+        tick_s=world.tick_s,
+        shed=by,
+    )
+    return simulate(world, new_controller(assembly))
 
 
 def _results(outcome: Outcome, world: World) -> tuple[Vector, Vector, Vector]:

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidegate.control.capacity.cycle import Bounds
-from tidegate.control.latency.policy import LatencyOptions
+from tidegate.control.bounds import Bounds
+from tidegate.control.latency.options import LatencyOptions
 from tidegate.sim.microbatch.pipeline import Outcome, Segment, Stage, World
 from tidegate.sim.shedding.experiment import shed_world
 from tidegate.workload.profile import steps

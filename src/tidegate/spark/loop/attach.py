@@ -9,12 +9,13 @@ from typing import Any, Self
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tidegate.control.capacity.cycle import Bounds
+from tidegate.control.assemble import Assembly, new_controller
+from tidegate.control.bounds import Bounds
 from tidegate.control.controller import Controller
 from tidegate.control.decision import Decision
-from tidegate.control.latency.policy import LatencyOptions, LatencyPolicy
+from tidegate.control.latency.options import LatencyOptions
 from tidegate.control.measurement import Measurement
-from tidegate.control.whole_executors import WholeExecutors
+from tidegate.control.target import Target
 from tidegate.errors import AskedWrongly
 from tidegate.recording import RecordWriter
 from tidegate.spark.loop.boundary import QueryBoundary
@@ -63,9 +64,8 @@ def attach(
     if not 1 <= least <= most:
         raise AskedWrongly(f"executors=({least}, {most}): give a minimum from 1 up to the maximum")
     master = parse_master(str(session.sparkContext.master))
-    target_s, tick_s = parse_duration(target), parse_duration(tick)
+    goal, tick_s = Target(parse_duration(target), percentile), parse_duration(tick)
     options = LatencyOptions(
-        percentile=percentile,
         catch_up_s=parse_duration(catch_up),
         scale_in_after_s=parse_duration(scale_in_after),
     )
@@ -103,11 +103,18 @@ def attach(
                 # All queries, also those it is not attached to: they need their shuffle files, too.
                 boundary=QueryBoundary(session, lambda: session.streams.active),
             )
-        policy = WholeExecutors(LatencyPolicy(target_s, bounds, options), per_executor)
+        assembly = Assembly(
+            target=goal,
+            bounds=bounds,
+            latency=options,
+            limits=allowed,
+            tick_s=tick_s,
+            cores_per_executor=per_executor,
+        )
         attachment = Attachment(
             session,
             spark_or_query if isinstance(spark_or_query, StreamingQuery) else None,
-            Controller(policy, bounds=bounds, target_s=target_s, limits=allowed),
+            new_controller(assembly),
             negotiator,
             AttachedMeter(queries, negotiator, ExecutorTime(session)),
             tick_s=tick_s,

@@ -1,23 +1,26 @@
 """The loop on Spark: measure, decide, act, record, once a tick, beside the running queries."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 from pyspark.sql import SparkSession
 
-from tidegate.control.capacity.cycle import Bounds
-from tidegate.control.catalogue import PIPELINE_POLICIES, pipeline_policy
-from tidegate.control.controller import Controller, Limits, excluded_periods
+from tidegate.control.assemble import (
+    DEFAULT_SHEDDER,
+    Assembly,
+    new_controller,
+    policy_name,
+    shedder_name,
+)
+from tidegate.control.bounds import Bounds
+from tidegate.control.claim import Claim
 from tidegate.control.decision import Decision
-from tidegate.control.latency.policy import STEADY_RATIO, LatencyOptions
+from tidegate.control.latency.options import LatencyOptions
+from tidegate.control.limits import Limits, excluded_periods
 from tidegate.control.measurement import Measurement
-from tidegate.control.shards.balance import Balancer
-from tidegate.control.sharing.within_share import WithinShare
-from tidegate.control.shedding.catalogue import DEFAULT_SHEDDER, SHEDDERS
-from tidegate.control.shedding.policy import shedding
-from tidegate.control.whole_executors import WholeExecutors
-from tidegate.errors import AskedWrongly, nearest
+from tidegate.control.target import Target
+from tidegate.errors import AskedWrongly
 from tidegate.pipelines.shedding import ShedClass
 from tidegate.recording import RecordWriter
 from tidegate.spark.batch.segment import SegmentRun
@@ -35,27 +38,18 @@ from tidegate.spark.state.files import Durable
 from tidegate.units import parse_duration
 
 _FIRST_BATCHES = 3
-"""So many batches are each looked at before the next."""
+"""After each of these the loop decides before the next one is planned."""
 _PATIENCE_S = 1.0
 """A tick takes some hundredths; a batch does not wait for longer than this."""
 
 
 @dataclass(frozen=True, slots=True)
 class ControlOptions:
-    """How a target is to be kept, checked."""
+    """How a target is to be kept, checked: the controller, and where it runs."""
 
-    target_s: float
-    bounds: Bounds
-    policy: str
-    latency: LatencyOptions
-    limits: Limits
-    tick_s: float
+    assembly: Assembly
     local: bool
-    cores_per_executor: int
-    shed: str | None = None
-    """The shedder that is put around the policy; None: nothing is shed but by hand."""
-    classes: Mapping[str, ShedClass] = field(default_factory=dict)
-    """What the classes of rows are worth."""
+    """Threads of one process, where cores are a budget."""
 
 
 def control_options(
@@ -78,28 +72,25 @@ def control_options(
     master = parse_master(str(session.sparkContext.master))
     per_executor = 1 if master.in_one_process else cores_per_executor(session)
     least, most = _bounds(cores, cores_there(session), per_executor)
-    if policy not in PIPELINE_POLICIES:
-        raise AskedWrongly(f"there is no policy '{policy}'{nearest(policy, PIPELINE_POLICIES)}")
     by = DEFAULT_SHEDDER if shed is True else shed
-    if by and by not in SHEDDERS:
-        raise AskedWrongly(f"there is no shedder '{by}'{nearest(by, SHEDDERS)}")
     if not master.in_one_process:
         refuse_dynamic_allocation(session)
     return ControlOptions(
-        target_s=parse_duration(target),
-        bounds=Bounds(least, most),
-        policy=policy,
-        latency=LatencyOptions(
-            percentile=percentile,
-            catch_up_s=parse_duration(catch_up),
-            scale_in_after_s=parse_duration(scale_in_after),
+        Assembly(
+            target=Target(parse_duration(target), percentile),
+            bounds=Bounds(least, most),
+            policy=policy_name(policy),
+            latency=LatencyOptions(
+                catch_up_s=parse_duration(catch_up),
+                scale_in_after_s=parse_duration(scale_in_after),
+            ),
+            limits=limits(between_changes, excluded, dry_run=dry_run),
+            tick_s=parse_duration(tick),
+            cores_per_executor=per_executor,
+            shed=shedder_name(by) if by else None,
+            classes=classes or {},
         ),
-        limits=limits(between_changes, excluded, dry_run=dry_run),
-        tick_s=parse_duration(tick),
         local=master.in_one_process,
-        cores_per_executor=per_executor,
-        shed=by or None,
-        classes=classes or {},
     )
 
 
@@ -142,24 +133,24 @@ class ControlLoop(Ticker):
         self, run: Run, session: SparkSession, options: ControlOptions, checkpoint: str
     ) -> None:
         place = Durable(checkpoint)
+        assembly = options.assembly
         self._part = joined(
             session,
             checkpoint,
             run,
             local=options.local,
-            cores=options.bounds.least,
-            cores_per_executor=options.cores_per_executor,
-            mean_s=options.target_s / STEADY_RATIO[options.latency.percentile],
+            cores=assembly.bounds.least,
+            cores_per_executor=assembly.cores_per_executor,
         )
         super().__init__(
-            new_controller(options),
+            new_controller(assembly),
             self._part,
-            tick_s=options.tick_s,
+            tick_s=assembly.tick_s,
             writer=RecordWriter(place.path("")) if place.local else None,
         )
         self._run = run
         self.options = options
-        self.meter = PipelineMeter(run, self.negotiator, tick_s=options.tick_s)
+        self.meter = PipelineMeter(run, self.negotiator, tick_s=assembly.tick_s)
         for part in run.segments.values():
             part.before = partial(self._before_batch, part)
 
@@ -181,19 +172,23 @@ class ControlLoop(Ticker):
         self._part.leave()
 
     def measure(self, now_s: float) -> Measurement:
-        """By the pipeline's meter, with what the application's other pipelines leave to it."""
-        return self._part.shared(self.meter.measure(now_s))
+        """By the pipeline's meter."""
+        return self.meter.measure(now_s)
+
+    def share_of(self, claim: Claim) -> int | None:
+        """What the application's other pipelines leave to this one."""
+        return self._part.share_of(claim)
 
     def _before_batch(self, part: SegmentRun) -> None:
-        """After a batch that alone took longer than the target: decide before the next is planned.
+        """After a batch that overran the target, decide again before planning the next one.
 
-        It has gathered as long, and what the last one told must not wait for the next tick: the
-        next batch would be as many times larger as this one was late. So would the second one,
-        since the first waits for Spark to get going. Batches on target wait for nothing.
+        Rows kept arriving while it ran, so the next batch would overrun by the same factor. The
+        first batches are each looked at, because they also wait for Spark to get going. Batches on
+        target wait for nothing.
         """
         done = part.results
         first = 1 <= len(done) <= _FIRST_BATCHES
-        if first or (done and done[-1].duration_s > self.options.target_s):
+        if first or (done and done[-1].duration_s > self.options.assembly.target.latency_s):
             self.hurry(_PATIENCE_S)
 
     def act(self, decision: Decision) -> None:
@@ -208,33 +203,3 @@ class ControlLoop(Ticker):
         if decision.keep is not None or decision.keep_by_class:
             keep = self._run.keep()[0] if decision.keep is None else decision.keep
             self._run.shed(keep, decision.keep_by_class, span_s=decision.keep_span_s)
-
-
-def new_controller(options: ControlOptions) -> Controller:
-    """A controller with nothing learned; a replay of records starts from one too."""
-    policy = pipeline_policy(
-        options.policy,
-        target_s=options.target_s,
-        bounds=options.bounds,
-        options=options.latency,
-        tick_s=options.tick_s,
-    )
-    if options.cores_per_executor > 1:
-        policy = WholeExecutors(policy, options.cores_per_executor)
-    policy = WithinShare(policy)
-    if options.shed is not None:
-        policy = shedding(
-            policy,
-            target_s=options.target_s,
-            bounds=options.bounds,
-            by=options.shed,
-            options=options.latency,
-            classes=options.classes,
-        )
-    return Controller(
-        policy,
-        bounds=options.bounds,
-        target_s=options.target_s,
-        limits=options.limits,
-        balancer=Balancer(),
-    )

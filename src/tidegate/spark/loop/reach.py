@@ -12,10 +12,10 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from tidegate.control.latency.policy import STEADY_RATIO
 from tidegate.control.shedding.classes import refuse_below_floor
-from tidegate.control.shedding.earlier_run import Earlier, earlier, floor_s, objections
+from tidegate.control.shedding.earlier_run import Earlier, earlier, objections
 from tidegate.errors import AskedWrongly, TidegateError
+from tidegate.models.microbatch.batch_cost import BatchCost
 from tidegate.recording import CURRENT, read_readable
 from tidegate.spark.loop.loop import ControlOptions
 from tidegate.spark.state.files import Durable
@@ -31,14 +31,16 @@ def check_reach(
     session: SparkSession, options: ControlOptions, checkpoint: str, trigger_s: float
 ) -> None:
     """Refuse what is certainly out of reach, and say what was the last time."""
-    over_mean = STEADY_RATIO[options.latency.percentile]
+    assembly = options.assembly
+    target_s, over_mean = assembly.target.latency_s, assembly.target.steady_ratio
     least_s = 0.0
-    if options.target_s < _PROBED_BELOW_S and options.local:
+    if target_s < _PROBED_BELOW_S and options.local:
         least_s = _CERTAIN * empty_job_s(session)
+    empty = BatchCost(fixed_s=least_s, work_s=0.0)
     try:
-        refuse_below_floor(options.target_s, over_mean * floor_s(least_s, trigger_s))
+        refuse_below_floor(target_s, over_mean * empty.floor_s(1, trigger_s))
     except AskedWrongly as error:
-        if options.shed is not None:
+        if assembly.shed is not None:
             raise
         _say(f"{error}; it runs at its best")
         return
@@ -46,11 +48,11 @@ def check_reach(
     if known is not None:
         for sentence in objections(
             known,
-            target_s=options.target_s,
+            target_s=target_s,
             over_mean=over_mean,
             trigger_s=trigger_s,
-            cores=options.bounds.most,
-            classes=options.classes if options.shed is not None else {},
+            cores=assembly.bounds.most,
+            classes=assembly.classes if assembly.shed is not None else {},
         ):
             _say(f"by the records of an earlier run, {sentence}")
 

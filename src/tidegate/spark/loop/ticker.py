@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 
+from tidegate.control.claim import Claim
 from tidegate.control.controller import Controller
 from tidegate.control.decision import Decision
 from tidegate.control.measurement import Measurement
@@ -56,6 +57,10 @@ class Ticker(ABC):
     @abstractmethod
     def act(self, decision: Decision) -> None:
         """Do what was decided."""
+
+    def share_of(self, claim: Claim) -> int | None:
+        """The cores that others leave to what is looked after; None: it shares with nobody."""
+        return None
 
     @property
     def over(self) -> bool:
@@ -108,7 +113,7 @@ class Ticker(ABC):
     def tick(self, now_s: float) -> Record:
         """One tick: measure, decide, act, record."""
         begun_s = time.monotonic()
-        record = self.controller.tick(self.measure(now_s))
+        record = self.controller.tick(self.measure(now_s), self.share_of)
         notes = self.notes()
         if notes:
             notes = (*record.decision.notes, *notes)

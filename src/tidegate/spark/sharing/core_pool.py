@@ -1,26 +1,26 @@
-"""What the pipelines of one Spark application have in common: its cores.
+"""The pool of cores that the pipelines of one Spark application share.
 
 Spark knows one number of executors for an application, so pipelines that each asked for their own
-would undo each other's requests. Here they ask for the sum, and share what there is
-(`control.sharing`). One `Commons` per SparkContext; a pipeline joins when its loop starts and
-leaves when it stops.
+would undo each other's requests. Here they ask for the sum, and share the cores that there are
+(`control/sharing`). There is one `CorePool` per SparkContext. A pipeline joins it when its control
+loop starts and leaves it when it stops.
 """
 
 import threading
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from pyspark.sql import SparkSession
 
-from tidegate.control.measurement import Measurement
-from tidegate.control.sharing.division import Claimant, Sharing
+from tidegate.control.claim import Claim
+from tidegate.control.sharing.division import Sharing
 from tidegate.spark.batch.segment import SegmentRun
 from tidegate.spark.loop.negotiate import ExecutorNegotiator, cores_there
 from tidegate.spark.run import between_batches
 
-_of_application: dict[str, "Commons"] = {}
+_of_application: dict[str, "CorePool"] = {}
 _guard = threading.Lock()
 
 
@@ -38,7 +38,7 @@ class Pipeline(Protocol):
         ...
 
 
-class Commons:
+class CorePool:
     """The pipelines of one application that keep targets."""
 
     def __init__(self, cores: int | None, cores_per_executor: int) -> None:
@@ -58,10 +58,9 @@ class Commons:
         *,
         local: bool,
         cores: int,
-        mean_s: float,
     ) -> "Part":
-        """A pipeline that starts with so many cores; `mean_s` is its target, as a mean."""
-        part = Part(self, name, run, Claimant(name, mean_s), self._whole(cores))
+        """A pipeline that starts with so many cores."""
+        part = Part(self, name, run, self._whole(cores))
         with self._lock:
             before = self._parts.get(name)
             self._parts[name] = part
@@ -91,18 +90,15 @@ class Commons:
         """Whether no pipeline is left."""
         return not self._parts
 
-    def shared(self, part: "Part", measurement: Measurement) -> Measurement:
-        """The measurement with the cores that the other pipelines leave to this one."""
-        claim = part.claimant.observe(measurement)
+    def share_of(self, part: "Part", claim: Claim) -> int | None:
+        """The cores that the other pipelines leave to this one, now that it claims so much."""
         for other in list(self._parts.values()):
             if other.run.ended:
                 self.leave(other)
         with self._lock:
             if self._sharing is None or self._parts.get(part.name) is not part:
-                return measurement
-            self._sharing.tell(part.name, claim)
-            allowed = self._sharing.allowed(part.name)
-        return replace(measurement, cores_allowed=allowed)
+                return None
+            return self._sharing.share_of(part.name, claim)
 
     def ask(self, part: "Part", cores: int) -> None:
         """More or fewer cores for one pipeline; Spark is asked for the sum."""
@@ -172,10 +168,9 @@ class Commons:
 class Part:
     """One pipeline's part of the cores: the negotiator of its loop."""
 
-    commons: Commons
+    pool: CorePool
     name: str
     run: Pipeline
-    claimant: Claimant
     asked: int
     held: int = 0
     """Cores that are up and its own."""
@@ -183,41 +178,41 @@ class Part:
     @property
     def grant_s(self) -> float | None:
         """How long a grant takes here, as observed; none at all in one process."""
-        executors = self.commons.executors
+        executors = self.pool.executors
         return 0.0 if executors is None else executors.grant_s
 
     @property
     def released(self) -> list[str]:
         """Executors that were let go, in order."""
-        executors = self.commons.executors
+        executors = self.pool.executors
         return [] if executors is None else executors.released
 
     def granted(self) -> int:
         """Cores that are up."""
-        return self.commons.granted(self)
+        return self.pool.granted(self)
 
     def ask(self, cores: int) -> None:
         """Have so many cores, from as soon as they can be had."""
-        self.commons.ask(self, cores)
+        self.pool.ask(self, cores)
 
     def let_go(self) -> None:
         """Give back what is too many, as far as it can go now."""
-        self.commons.let_go()
+        self.pool.let_go()
 
     def overdue(self) -> str | None:
         """What was asked for and did not come in time, in words."""
-        return self.commons.overdue()
+        return self.pool.overdue()
 
-    def shared(self, measurement: Measurement) -> Measurement:
-        """The measurement with the cores that the other pipelines leave to this one."""
-        return self.commons.shared(self, measurement)
+    def share_of(self, claim: Claim) -> int | None:
+        """The cores that the other pipelines leave to this one, now that it claims so much."""
+        return self.pool.share_of(self, claim)
 
     def leave(self) -> None:
         """The pipeline has ended."""
         with _guard:
-            self.commons.leave(self)
-            for application, commons in list(_of_application.items()):
-                if commons is self.commons and commons.empty:
+            self.pool.leave(self)
+            for application, pool in list(_of_application.items()):
+                if pool is self.pool and pool.empty:
                     del _of_application[application]
 
 
@@ -229,14 +224,13 @@ def joined(
     local: bool,
     cores: int,
     cores_per_executor: int,
-    mean_s: float,
 ) -> Part:
     """A pipeline's part of its application's cores; the first one that keeps a target founds it."""
     application = str(session.sparkContext.applicationId)
     with _guard:
-        commons = _of_application.get(application)
-        if commons is None:
-            commons = Commons(cores_there(session), cores_per_executor)
-        part = commons.join(session, name, run, local=local, cores=cores, mean_s=mean_s)
-        _of_application[application] = commons
+        pool = _of_application.get(application)
+        if pool is None:
+            pool = CorePool(cores_there(session), cores_per_executor)
+        part = pool.join(session, name, run, local=local, cores=cores)
+        _of_application[application] = pool
         return part

@@ -18,7 +18,8 @@ from tidegate.control.allocation.allocate import (
 )
 from tidegate.control.allocation.stations import Station
 from tidegate.errors import AskedWrongly
-from tidegate.models.microbatch.station import BatchCost, MicroBatchStation
+from tidegate.models.microbatch.batch_cost import BatchCost
+from tidegate.models.microbatch.station import MicroBatchStation
 from tidegate.models.queueing.mixed_cores import CoreClass, MixedCoreStation
 from tidegate.models.queueing.stations import Queues, QueueStation
 

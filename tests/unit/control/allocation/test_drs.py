@@ -4,8 +4,9 @@ import dataclasses
 
 import pytest
 
+from tests.helpers.deciding import plain
 from tidegate.control.allocation.drs import Drs, DrsFixed
-from tidegate.control.capacity.cycle import Bounds
+from tidegate.control.bounds import Bounds
 from tidegate.control.measurement import Latency, Measurement, OperatorMeasurement
 from tidegate.control.policy import Policy
 from tidegate.errors import AskedWrongly
@@ -53,23 +54,23 @@ def measured(
 
 
 def test_fixed_finds_the_papers_split_and_then_holds() -> None:
-    decision = DrsFixed(22).decide(measured((8, 12, 2)))
+    decision = plain(DrsFixed(22), BOUNDS).decide(measured((8, 12, 2)))
     assert decision.tasks == {"extract": 10, "match": 11, "aggregate": 1}
     assert decision.cores is None, "22 are asked for already"
     queues = Queues.of([13.0] * 3, [1.6, 1.45, 40.0])
     assert decision.expected_latency_s == pytest.approx(float(queues.network_latency([10, 11, 1])))
-    assert DrsFixed(22).decide(measured()).holds
+    assert plain(DrsFixed(22), BOUNDS).decide(measured()).holds
 
 
 def test_fixed_with_too_few_cores_says_so_and_does_its_best() -> None:
-    decision = DrsFixed(12).decide(measured((4, 4, 4)))
+    decision = plain(DrsFixed(12), BOUNDS).decide(measured((4, 4, 4)))
     assert sum({"extract": 4, "match": 4, "aggregate": 4, **decision.tasks}.values()) == 12
     assert any("at least" in note for note in decision.notes)
 
 
 def settled(policy: Policy, measurement: Measurement, ticks: int = 8) -> object:
     for _ in range(ticks):
-        decision = policy.decide(measurement)
+        decision = plain(policy, BOUNDS).decide(measurement)
     return decision
 
 
@@ -77,7 +78,7 @@ def test_above_t_max_it_asks_for_what_algorithm_2_says() -> None:
     queues = Queues.of([13.0] * 3, [1.6, 1.45, 40.0])
     have = (9, 10, 1)
     slow = float(queues.network_latency(have))
-    decision = settled(Drs(1.6, 0.5, BOUNDS), measured(have, latency_s=slow))
+    decision = settled(Drs(1.6, 0.5), measured(have, latency_s=slow))
     assert slow > 1.6
     chosen = {"extract": 9, "match": 10, "aggregate": 1, **decision.tasks}
     assert decision.cores == sum(chosen.values()) > 20
@@ -88,44 +89,44 @@ def test_below_t_min_it_lets_go_and_keeps_t_max() -> None:
     queues = Queues.of([13.0] * 3, [1.6, 1.45, 40.0])
     have = (18, 18, 3)
     fast = float(queues.network_latency(have))
-    decision = settled(Drs(2.0, 1.5, BOUNDS), measured(have, latency_s=fast))
+    decision = settled(Drs(2.0, 1.5), measured(have, latency_s=fast))
     assert decision.cores is not None and decision.cores < 39
     chosen = {"extract": 18, "match": 18, "aggregate": 3, **decision.tasks}
     assert float(queues.network_latency(list(chosen.values()))) <= 2.0
 
 
 def test_in_between_it_only_splits_anew() -> None:
-    decision = settled(Drs(5.0, 0.5, BOUNDS), measured((9, 12, 1), latency_s=2.0))
+    decision = settled(Drs(5.0, 0.5), measured((9, 12, 1), latency_s=2.0))
     assert decision.cores is None
     assert decision.tasks == {"extract": 10, "match": 11}
-    assert settled(Drs(5.0, 0.5, BOUNDS), measured((10, 11, 1), latency_s=2.0)).holds
+    assert settled(Drs(5.0, 0.5), measured((10, 11, 1), latency_s=2.0)).holds
 
 
 def test_what_the_model_does_not_see_is_taken_off_the_target() -> None:
     queues = Queues.of([13.0] * 3, [1.6, 1.45, 40.0])
     have = (12, 13, 2)
     modelled = float(queues.network_latency(have))
-    policy = Drs(modelled + 0.3, 0.5, BOUNDS)
+    policy = Drs(modelled + 0.3, 0.5)
     decision = settled(policy, measured(have, latency_s=modelled + 0.4))
     assert policy.beliefs["unseen_s"] == pytest.approx(0.4)
     assert decision.cores is not None and decision.cores > 27
-    floor = settled(Drs(1.0, 0.5, BOUNDS), measured(have, latency_s=1.9))
+    floor = settled(Drs(1.0, 0.5), measured(have, latency_s=1.9))
     assert any("below the floor" in note for note in floor.notes)
 
 
 def test_variability_matters_with_gigk_only() -> None:
     wild = measured((9, 10, 1), latency_s=3.0, scv=4.0)
-    calm = settled(Drs(2.5, 0.5, BOUNDS), wild)
-    aware = settled(Drs(2.5, 0.5, BOUNDS, model="gigk"), wild)
+    calm = settled(Drs(2.5, 0.5), wild)
+    aware = settled(Drs(2.5, 0.5, model="gigk"), wild)
     assert aware.cores != calm.cores
 
 
 def test_nothing_is_decided_on_nothing() -> None:
-    assert Drs(1.0, 0.5, BOUNDS).decide(measured(latency_s=None)).holds
+    assert plain(Drs(1.0, 0.5), BOUNDS).decide(measured(latency_s=None)).holds
     idle = measured()
     unseen = tuple(dataclasses.replace(op, service_rate=0.0) for op in idle.operators)
-    assert DrsFixed(22).decide(dataclasses.replace(idle, operators=unseen)).holds
+    assert plain(DrsFixed(22), BOUNDS).decide(dataclasses.replace(idle, operators=unseen)).holds
     with pytest.raises(AskedWrongly, match="T_min below T_max"):
-        Drs(1.0, 1.0, BOUNDS)
+        Drs(1.0, 1.0)
     with pytest.raises(AskedWrongly, match="at least 1 core"):
         DrsFixed(0)

@@ -10,15 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
+from tests.helpers.deciding import plain
 from tests.helpers.pipeline_worlds import BOUNDS, TARGET_S, controller, measured, world
-from tidegate.control.bottleneck import Bottleneck, BottleneckFinder
-from tidegate.control.capacity.cycle import Bounds
-from tidegate.control.catalogue import PIPELINE_POLICIES, pipeline_policy
-from tidegate.control.controller import Controller
+from tidegate.control.assemble import PIPELINE_POLICIES, Assembly, new_controller
+from tidegate.control.bottleneck import Bottleneck
+from tidegate.control.bounds import Bounds
+from tidegate.control.flow.bottleneck import BottleneckFinder
 from tidegate.control.flow.policy import FlowPolicy
 from tidegate.control.measurement import Measurement, OperatorMeasurement
 from tidegate.control.record import Record
-from tidegate.control.shards.balance import Balancer
+from tidegate.control.target import Target
 from tidegate.errors import AskedWrongly
 from tidegate.models.flow.network import least_cut_together, limiting_cuts
 from tidegate.models.flow.stages import FIRST, StageFlow
@@ -134,10 +135,9 @@ def test_a_record_has_it_and_an_older_one_is_read_without() -> None:
 
 @pytest.mark.parametrize("name", PIPELINE_POLICIES)
 def test_every_policys_records_name_it(name: str) -> None:
-    policy = pipeline_policy(name, target_s=TARGET_S, bounds=BOUNDS)
     outcome = simulate(
         world(steps([(0, 1000.0), (8, 3000.0)]), seconds=16.0),
-        Controller(policy, bounds=BOUNDS, balancer=Balancer()),
+        new_controller(Assembly(target=Target(TARGET_S), bounds=BOUNDS, policy=name)),
     )
     for record in outcome.records[2:]:
         found, stages = record.bottleneck, record.measurement.operators
@@ -151,7 +151,7 @@ def test_every_policys_records_name_it(name: str) -> None:
         }
         if max(saved.values()) > 1.5 * min(saved.values()):
             assert found.operator == max(saved, key=saved.__getitem__)
-    if name in ("tidegate", "flow"):
+    if name in ("latency", "flow"):
         change = next(r for r in outcome.records if r.acted and r.decision.cores)
         assert "the pipeline is limited by `count`" in change.decision.reason
 
@@ -217,10 +217,8 @@ def test_the_fewest_tasks_are_near_the_best_there_are(
 
 
 def test_the_flow_policy_meets_a_surge_and_lets_go() -> None:
-    policy = pipeline_policy("flow", target_s=TARGET_S, bounds=BOUNDS)
-    outcome = simulate(
-        world(), Controller(policy, bounds=BOUNDS, target_s=TARGET_S, balancer=Balancer())
-    )
+    flow = Assembly(target=Target(TARGET_S), bounds=BOUNDS, policy="flow")
+    outcome = simulate(world(), new_controller(flow))
     asked = [record.measurement.cores_asked for record in outcome.records]
     assert asked[28] == 2 and max(asked[31:60]) >= 8 and asked[-1] <= 4
     assert outcome.within(TARGET_S, after_s=20.0) >= 0.85
@@ -247,7 +245,7 @@ def test_only_the_operators_behind_cuts_get_more() -> None:
     bounds = Bounds(3, 16)
     outcome = simulate(
         chain(("parse", 1e-4), ("match", 4e-3), ("store", 2e-4)),
-        Controller(FlowPolicy(2.0, bounds), bounds=bounds, target_s=2.0),
+        new_controller(Assembly(target=Target(2.0), bounds=bounds, policy="flow")),
     )
     last = {one.name: one.tasks for one in outcome.records[-1].measurement.operators}
     assert last["match"] >= 5
@@ -258,7 +256,7 @@ def test_only_the_operators_behind_cuts_get_more() -> None:
 
 def test_a_latency_above_its_target_makes_the_capacity_smaller() -> None:
     """The tasks are half idle, but the target is missed: algorithm 1 takes capacity away."""
-    policy = FlowPolicy(1.0, Bounds(1, 8), settle_s=0.0)
+    policy = plain(FlowPolicy(1.0, settle_s=0.0), Bounds(1, 8))
     decision = None
     for number in range(8):
         late = measured(number, rate=1000.0, cores=2, backlog=500.0, latency_s=1.3, rows=1)
@@ -268,11 +266,11 @@ def test_a_latency_above_its_target_makes_the_capacity_smaller() -> None:
 
 
 def test_nothing_is_decided_on_nothing() -> None:
-    policy = FlowPolicy(1.0, Bounds(1, 8))
+    policy = plain(FlowPolicy(1.0), Bounds(1, 8))
     empty = dataclasses.replace(measured(1), operators=(), segments=())
     assert policy.decide(empty).holds
     with pytest.raises(AskedWrongly, match="above 0"):
-        FlowPolicy(0.0, Bounds(1, 8))
+        FlowPolicy(0.0)
 
 
 def test_a_segment_measurement_that_is_missing_is_no_obstacle() -> None:

@@ -6,15 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.helpers.deciding import Deciding, latency_policy
 from tests.helpers.pipeline_worlds import BOUNDS, TARGET_S, controller, measured, world
 from tidegate.control.allocation.allocate import provision
-from tidegate.control.capacity.cycle import Bounds
+from tidegate.control.bounds import Bounds
 from tidegate.control.decision import Decision
-from tidegate.control.latency.policy import LatencyOptions, LatencyPolicy
-from tidegate.control.latency.surge_reserve import Ready, leap_latency_s, ready_for
+from tidegate.control.latency.options import LatencyOptions
+from tidegate.control.latency.surge_reserve import Reserve, surge_latency_s, with_reserve
 from tidegate.control.measurement import Measurement, SegmentMeasurement
 from tidegate.errors import AskedWrongly
-from tidegate.models.microbatch.station import BatchCost, MicroBatchStation
+from tidegate.models.microbatch.batch_cost import BatchCost
+from tidegate.models.microbatch.station import MicroBatchStation
 from tidegate.sim.microbatch.pipeline import simulate
 from tidegate.workload.profile import constant, steps
 
@@ -36,7 +38,7 @@ def steady(tick: int, rate: float, cores: int, **changes: object) -> Measurement
     return measured(tick, **settings)
 
 
-def taught(policy: LatencyPolicy, *, until: int = 30) -> LatencyPolicy:
+def taught(policy: Deciding, *, until: int = 30) -> Deciding:
     """Shows several loads and numbers of cores, so that the model is known."""
     for tick in range(until):
         rate = 600.0 if tick % 6 < 3 else 1300.0
@@ -44,21 +46,21 @@ def taught(policy: LatencyPolicy, *, until: int = 30) -> LatencyPolicy:
     return policy
 
 
-def after(policy: LatencyPolicy, rate: float, cores: int, ticks: int, begin: int = 30) -> Decision:
+def after(policy: Deciding, rate: float, cores: int, ticks: int, begin: int = 30) -> Decision:
     for tick in range(begin, begin + ticks):
         decision = policy.decide(steady(tick, rate, cores))
     return decision
 
 
 def test_it_learns_what_a_batch_costs() -> None:
-    policy = taught(LatencyPolicy(TARGET_S, BOUNDS))
+    policy = taught(latency_policy(TARGET_S, BOUNDS))
     assert policy.beliefs["main.w_s"] == pytest.approx(COST.work_s, rel=0.15)
     fixed_s = policy.beliefs["main.a0_s"] + 2 * policy.beliefs["main.a1_s"]
     assert fixed_s == pytest.approx(COST.overhead_s(2), rel=0.15)
 
 
 def test_scale_out_is_not_capped_by_a_factor() -> None:
-    policy = taught(LatencyPolicy(TARGET_S, Bounds(1, 100)))
+    policy = taught(latency_policy(TARGET_S, Bounds(1, 100)))
     decision = policy.decide(measured(31, rate=6000.0, cores=3, backlog=2000.0, batches=False))
     assert decision.cores is not None and decision.cores >= 12
     assert decision.tasks == {"work": decision.cores}
@@ -67,7 +69,7 @@ def test_scale_out_is_not_capped_by_a_factor() -> None:
 
 def test_scale_in_waits_and_then_goes_in_one_step() -> None:
     options = LatencyOptions(scale_in_after_s=8.0)
-    policy = taught(LatencyPolicy(TARGET_S, BOUNDS, options))
+    policy = taught(latency_policy(TARGET_S, BOUNDS, options))
     decisions = [policy.decide(steady(30 + n, 1000.0, 10)) for n in range(12)]
     lets_go = [index for index, one in enumerate(decisions) if one.cores is not None]
     assert lets_go[0] >= 7
@@ -76,7 +78,7 @@ def test_scale_in_waits_and_then_goes_in_one_step() -> None:
 
 
 def test_a_slow_grant_makes_scale_in_wait_longer_and_tasks_wait_for_cores() -> None:
-    policy = taught(LatencyPolicy(TARGET_S, BOUNDS, LatencyOptions(scale_in_after_s=4.0)))
+    policy = taught(latency_policy(TARGET_S, BOUNDS, LatencyOptions(scale_in_after_s=4.0)))
     slow = [policy.decide(steady(30 + n, 1000.0, 10, grant_s=6.0)) for n in range(16)]
     assert all(decision.holds for decision in slow)
     more = policy.decide(steady(50, 3500.0, 4, grant_s=6.0, backlog=4000.0))
@@ -90,7 +92,7 @@ def test_a_slow_grant_makes_scale_in_wait_longer_and_tasks_wait_for_cores() -> N
 @settings(max_examples=40, deadline=None)
 @given(st.integers(3, 12), st.floats(200.0, 3000.0), st.floats(1.5, 30.0))
 def test_no_scale_in_while_a_backlog_is_caught_up(cores: int, rate: float, waits: float) -> None:
-    policy = taught(LatencyPolicy(TARGET_S, BOUNDS, LatencyOptions(scale_in_after_s=2.0)), until=9)
+    policy = taught(latency_policy(TARGET_S, BOUNDS, LatencyOptions(scale_in_after_s=2.0)), until=9)
     for tick in range(40, 46):
         backlog = 1.5 * waits * TARGET_S * rate
         decision = policy.decide(steady(tick, rate, cores, backlog=backlog))
@@ -101,7 +103,7 @@ def test_a_shorter_catch_up_takes_more_cores() -> None:
     wishes = []
     for catch_up_s in (3.0, 6.0, 30.0):
         options = LatencyOptions(catch_up_s=catch_up_s)
-        policy = taught(LatencyPolicy(TARGET_S, Bounds(1, 60), options))
+        policy = taught(latency_policy(TARGET_S, Bounds(1, 60), options))
         decision = policy.decide(steady(31, 2000.0, 2, backlog=20_000.0))
         assert decision.cores is not None
         wishes.append(decision.cores)
@@ -109,7 +111,7 @@ def test_a_shorter_catch_up_takes_more_cores() -> None:
 
 
 def test_a_target_below_the_floor_is_said_with_the_floor() -> None:
-    policy = taught(LatencyPolicy(0.3, BOUNDS))
+    policy = taught(latency_policy(0.3, BOUNDS))
     decision = after(policy, 1000.0, 3, 8)
     notes = [note for note in decision.notes if "floor" in note]
     assert notes and "0.3" not in notes[0].split("is")[-1]
@@ -117,7 +119,7 @@ def test_a_target_below_the_floor_is_said_with_the_floor() -> None:
 
 
 def test_a_target_beyond_the_maximum_is_said() -> None:
-    policy = taught(LatencyPolicy(TARGET_S, Bounds(1, 3)))
+    policy = taught(latency_policy(TARGET_S, Bounds(1, 3)))
     decision = policy.decide(steady(31, 6000.0, 3, backlog=9000.0))
     assert any("3 are the maximum" in note for note in decision.notes)
     assert decision.cores is None
@@ -126,8 +128,7 @@ def test_a_target_beyond_the_maximum_is_said() -> None:
 def test_a_percentile_takes_more_cores_than_the_mean() -> None:
     cores = []
     for percentile in (None, 95):
-        options = LatencyOptions(percentile=percentile)
-        policy = taught(LatencyPolicy(TARGET_S, Bounds(1, 60), options))
+        policy = taught(latency_policy(TARGET_S, Bounds(1, 60), percentile=percentile))
         decision = policy.decide(steady(31, 4000.0, 2, backlog=6000.0))
         assert decision.cores is not None
         cores.append(decision.cores)
@@ -136,7 +137,7 @@ def test_a_percentile_takes_more_cores_than_the_mean() -> None:
 
 
 def test_before_the_model_is_known_saturated_throughput_sizes_the_step() -> None:
-    policy = LatencyPolicy(TARGET_S, Bounds(1, 60))
+    policy = latency_policy(TARGET_S, Bounds(1, 60))
     quiet = policy.decide(measured(0, batches=False, rate=3000.0))
     assert quiet.holds and "learning" in quiet.reason
     stuck = dataclasses.replace(
@@ -149,7 +150,7 @@ def test_before_the_model_is_known_saturated_throughput_sizes_the_step() -> None
 
 
 def test_a_wrong_scale_in_makes_the_next_one_more_patient() -> None:
-    policy = taught(LatencyPolicy(TARGET_S, BOUNDS, LatencyOptions(scale_in_after_s=4.0)))
+    policy = taught(latency_policy(TARGET_S, BOUNDS, LatencyOptions(scale_in_after_s=4.0)))
     after(policy, 1000.0, 6, 10, begin=30)
     after(policy, 1000.0, 2, 2, begin=40)
     after(policy, 1000.0, 6, 1, begin=42)
@@ -159,7 +160,7 @@ def test_a_wrong_scale_in_makes_the_next_one_more_patient() -> None:
 
 
 def test_segments_share_the_cores_by_need() -> None:
-    policy = LatencyPolicy(3.0, Bounds(2, 30))
+    policy = latency_policy(3.0, Bounds(2, 30))
 
     def two(tick: int, rate: float, cores: int) -> Measurement:
         one = steady(tick, rate, cores, backlog=min(rate, 2000.0))
@@ -194,11 +195,11 @@ def test_segments_share_the_cores_by_need() -> None:
 
 def test_options_that_cannot_be_are_refused() -> None:
     with pytest.raises(AskedWrongly, match="50, 95 or 99"):
-        LatencyOptions(percentile=90)
+        latency_policy(TARGET_S, BOUNDS, percentile=90)
     with pytest.raises(AskedWrongly, match="catch_up_s"):
         LatencyOptions(catch_up_s=0.0)
     with pytest.raises(AskedWrongly, match="positive duration"):
-        LatencyPolicy(0.0, BOUNDS)
+        latency_policy(0.0, BOUNDS)
 
 
 def test_a_ramp_is_met_before_it_breaks_the_target() -> None:
@@ -218,63 +219,63 @@ def test_a_flat_load_has_few_changes() -> None:
 def test_it_keeps_enough_cores_for_a_load_that_doubles_at_once() -> None:
     """1,150 rows/s fit well on 2 cores; twice as many would be lost before they are seen."""
     station = MicroBatchStation(cost=COST, arrival_rate=1150.0)
-    assert station.latency(2) < 0.8 * TARGET_S < TARGET_S < station.leap_latency(2, 2.0)
+    assert station.latency(2) < 0.8 * TARGET_S < TARGET_S < station.surge_latency(2, 2.0)
     planned = {}
-    for leap in (1.0, 2.0):
-        options = LatencyOptions(scale_in_after_s=5.0, leap=leap)
-        policy = taught(LatencyPolicy(TARGET_S, BOUNDS, options))
+    for surge in (1.0, 2.0):
+        options = LatencyOptions(scale_in_after_s=5.0, surge_factor=surge)
+        policy = taught(latency_policy(TARGET_S, BOUNDS, options))
         decisions = [policy.decide(steady(30 + n, 1150.0, 8)) for n in range(40)]
-        planned[leap] = [d.cores for d in decisions if d.cores is not None][-1]
+        planned[surge] = [d.cores for d in decisions if d.cores is not None][-1]
     assert planned[1.0] == 2
     assert planned[2.0] is not None and planned[2.0] >= 3
-    assert station.leap_latency(planned[2.0], 2.0) < 1.1 * TARGET_S
+    assert station.surge_latency(planned[2.0], 2.0) < 1.1 * TARGET_S
 
 
-def test_it_asks_for_the_cores_that_a_leap_would_need_and_says_so() -> None:
-    policy = taught(LatencyPolicy(TARGET_S, BOUNDS))
+def test_it_asks_for_the_cores_that_a_surge_would_need_and_says_so() -> None:
+    policy = taught(latency_policy(TARGET_S, BOUNDS))
     decision = after(policy, 1200.0, 2, 12)
     assert decision.cores is not None and decision.cores > 2
-    assert "2 times as high would be lost before it is seen" in decision.reason
+    assert "a surge to 2 times the load would break the target" in decision.reason
 
 
-def test_no_leap_is_planned_to_a_load_that_all_cores_could_not_carry() -> None:
+def test_no_surge_is_planned_to_a_load_that_all_cores_could_not_carry() -> None:
     stations = [MicroBatchStation(cost=COST, arrival_rate=1150.0)]
     plain = provision(stations, 0.8 * TARGET_S)
     assert plain.total == 2
 
-    def ready(budget: int) -> Ready:
-        return ready_for(stations, plain, goal_s=TARGET_S, leap=2.0, most=[64], budget=budget)
+    def ready(budget: int) -> Reserve:
+        return with_reserve(stations, plain, goal_s=TARGET_S, surge=2.0, most=[64], budget=budget)
 
     roomy, tight, none = ready(12), ready(3), ready(2)
-    assert roomy.leap == 2.0 and roomy.allocation.total == 3
-    assert 1.0 < tight.leap < 2.0, "three cores carry 2,010 rows/s on target, not 2,300"
-    assert none.leap == pytest.approx(1.0, abs=0.2) and none.allocation.total == 2
-    assert leap_latency_s(stations, roomy.allocation.cores.tolist(), roomy.leap) <= TARGET_S
+    assert roomy.surge == 2.0 and roomy.allocation.total == 3
+    assert 1.0 < tight.surge < 2.0, "three cores carry 2,010 rows/s on target, not 2,300"
+    assert none.surge == pytest.approx(1.0, abs=0.2) and none.allocation.total == 2
+    assert surge_latency_s(stations, roomy.allocation.cores.tolist(), roomy.surge) <= TARGET_S
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.floats(50.0, 3000.0), min_size=1, max_size=4), st.integers(4, 60))
-def test_what_is_ready_for_a_leap_is_so_within_the_budget(rates: list[float], budget: int) -> None:
+def test_what_is_ready_for_a_surge_is_so_within_the_budget(rates: list[float], budget: int) -> None:
     stations = [MicroBatchStation(cost=COST, arrival_rate=rate) for rate in rates]
     goal_s = 1.2 * len(rates)
     plain = provision(stations, 0.8 * goal_s)
     most = [budget] * len(rates)
-    found = ready_for(stations, plain, goal_s=goal_s, leap=2.0, most=most, budget=budget)
-    if found.leap > 1.0:
+    found = with_reserve(stations, plain, goal_s=goal_s, surge=2.0, most=most, budget=budget)
+    if found.surge > 1.0:
         cores = found.allocation.cores.tolist()
-        assert leap_latency_s(stations, cores, found.leap) <= goal_s * (1 + 1e-9)
+        assert surge_latency_s(stations, cores, found.surge) <= goal_s * (1 + 1e-9)
         assert found.allocation.total <= max(budget, plain.total)
     else:
         assert found.allocation is plain
 
 
-def test_a_leap_below_one_is_refused() -> None:
-    with pytest.raises(AskedWrongly, match=r"leap of 0\.5"):
-        LatencyOptions(leap=0.5)
+def test_a_surge_below_one_is_refused() -> None:
+    with pytest.raises(AskedWrongly, match=r"surge factor of 0\.5"):
+        LatencyOptions(surge_factor=0.5)
 
 
 def test_cores_that_were_asked_for_stay_for_a_minute() -> None:
-    policy = taught(LatencyPolicy(TARGET_S, BOUNDS, LatencyOptions(scale_in_after_s=5.0)))
+    policy = taught(latency_policy(TARGET_S, BOUNDS, LatencyOptions(scale_in_after_s=5.0)))
     cores, changes = 6, []
     for tick in range(30, 200):
         slow = 90 <= tick < 94  # something else on the machine: the same load takes twice as long
@@ -295,7 +296,7 @@ def test_cores_that_were_asked_for_stay_for_a_minute() -> None:
 
 
 def test_no_core_is_let_go_while_the_load_rises() -> None:
-    policy = taught(LatencyPolicy(TARGET_S, BOUNDS, LatencyOptions(scale_in_after_s=8.0)))
+    policy = taught(latency_policy(TARGET_S, BOUNDS, LatencyOptions(scale_in_after_s=8.0)))
     rising = [policy.decide(steady(30 + n, 800.0 + 15.0 * n, 10)) for n in range(20)]
     assert all(decision.holds for decision in rising)
     assert "the load is rising" in rising[-1].reason
@@ -304,7 +305,7 @@ def test_no_core_is_let_go_while_the_load_rises() -> None:
 
 def test_an_operator_that_makes_many_rows_of_one_is_not_taken_for_cheap() -> None:
     """Work is per row of the segment: a flat map's thousand rows are not a thousand times less."""
-    policy = LatencyPolicy(TARGET_S, BOUNDS)
+    policy = latency_policy(TARGET_S, BOUNDS)
     for tick in range(6):
         one = steady(tick, 1000.0, 2)
         (segment,) = one.segments

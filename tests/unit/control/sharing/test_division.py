@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.control.capacity.cycle import Bounds
+from tidegate.control.bounds import Bounds
+from tidegate.control.claim import Claim, ClaimedLoad
+from tidegate.control.constraints import Constraints
 from tidegate.control.decision import Decision, hold
 from tidegate.control.measurement import Measurement, OperatorMeasurement, SegmentMeasurement
-from tidegate.control.sharing.division import Claim, Sharing, divided, kept
-from tidegate.control.sharing.query_shares import QueryLoad
+from tidegate.control.sharing.division import Sharing, divided
 from tidegate.control.sharing.within_share import WithinShare
-from tidegate.models.microbatch.station import BatchCost
+from tidegate.models.microbatch.batch_cost import BatchCost
 from tidegate.sim.microbatch.pipeline import Segment, Stage, World
 from tidegate.sim.sharing.many_pipelines import crowd
 from tidegate.sim.sharing.pipelines import Member, cores_in_use, simulate_together
@@ -30,7 +31,7 @@ def claim(
     cores: int = 1,
 ) -> Claim:
     cost = BatchCost(fixed_s=fixed_s, per_task_s=per_task_s, work_s=work_s)
-    load = QueryLoad(name="one", target_s=target_s, arrival_rate=rate, cost=cost)
+    load = ClaimedLoad(target_s=target_s, arrival_rate=rate, cost=cost)
     return Claim(cores=cores, load=load)
 
 
@@ -49,17 +50,17 @@ def test_no_division_gives_the_worst_off_more(asked: list[Claim], cores: int) ->
     found = divided(named, cores)
     assert min(found.values()) >= 1
     assert sum(found.values()) <= max(cores, len(asked))
-    ours = min(kept(one, found[name]) for name, one in named.items())
+    ours = min(one.kept(found[name]) for name, one in named.items())
     for other in itertools.product(range(1, cores + 1), repeat=len(asked)):
         if sum(other) <= cores:
-            theirs = min(kept(one, k) for one, k in zip(asked, other, strict=True))
+            theirs = min(one.kept(k) for one, k in zip(asked, other, strict=True))
             assert theirs <= ours + 1e-12
 
 
 def test_cores_that_cost_more_than_they_give_are_not_handed_out() -> None:
     dear = claim(2.0, rate=50_000.0, fixed_s=0.1, per_task_s=0.1)
     found = divided({"dear": dear, "idle": claim(rate=1.0)}, 100)
-    best = max(range(1, 12), key=lambda cores: kept(dear, cores))  # more miss the target
+    best = max(range(1, 12), key=lambda cores: dear.kept(cores))  # more miss the target
     assert found == {"dear": best, "idle": 1}
 
 
@@ -67,7 +68,7 @@ def test_a_tighter_target_has_more_cores_for_the_same_rows() -> None:
     asked = {"tight": claim(1.0), "loose": claim(4.0)}
     found = divided(asked, 8)
     assert found["tight"] > found["loose"]
-    shares = [kept(asked[name], found[name]) for name in asked]
+    shares = [asked[name].kept(found[name]) for name in asked]
     assert max(shares) / min(shares) < 1.35  # as even as whole cores can be
 
 
@@ -128,7 +129,7 @@ def test_a_target_out_of_reach_does_not_take_it_all() -> None:
     assert found["fair"] >= 2
 
 
-def tick(asked: int, allowed: int | None) -> Measurement:
+def tick(asked: int) -> Measurement:
     operators = tuple(
         OperatorMeasurement(
             name=name,
@@ -155,8 +156,11 @@ def tick(asked: int, allowed: int | None) -> Measurement:
         saturated=False,
         operators=operators,
         segments=segments,
-        cores_allowed=allowed,
     )
+
+
+def within_share(cores: int | None) -> Constraints:
+    return Constraints(Bounds(1, 16), cores)
 
 
 class Says:
@@ -167,15 +171,15 @@ class Says:
     def __init__(self, decision: Decision) -> None:
         self._decision = decision
 
-    def decide(self, measurement: Measurement) -> Decision:
+    def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
         return self._decision
 
 
 def test_a_share_that_shrinks_is_given_up_at_once() -> None:
     policy = WithinShare(Says(hold("all is well")))
-    assert policy.decide(tick(8, None)) == hold("all is well")
-    assert policy.decide(tick(8, 8)) == hold("all is well")
-    found = policy.decide(tick(8, 5))
+    assert policy.decide(tick(8), within_share(None)) == hold("all is well")
+    assert policy.decide(tick(8), within_share(8)) == hold("all is well")
+    found = policy.decide(tick(8), within_share(5))
     assert found.cores == 5
     assert found.tasks == {"main": 3, "late": 2}
     assert "5 cores are its share" in found.reason
@@ -183,9 +187,9 @@ def test_a_share_that_shrinks_is_given_up_at_once() -> None:
 
 def test_a_wish_beyond_the_share_is_cut() -> None:
     policy = WithinShare(Says(Decision(cores=9, tasks={"main": 9}, reason="more")))
-    found = policy.decide(tick(4, 6))
+    found = policy.decide(tick(4), within_share(6))
     assert found.cores == 6
-    held = WithinShare(Says(Decision(cores=9, reason="more"))).decide(tick(4, 4))
+    held = WithinShare(Says(Decision(cores=9, reason="more"))).decide(tick(4), within_share(4))
     assert held.cores is None
     assert held.holds
 
@@ -194,13 +198,13 @@ def test_what_it_has_already_it_may_come_to_use() -> None:
     """A policy that always wants more than its share still widens to it."""
     wants = WithinShare(Says(Decision(cores=9, tasks={"main": 9}, reason="more")))
     narrow = dataclasses.replace(
-        tick(8, 8),
-        segments=tuple(dataclasses.replace(one, tasks=1) for one in tick(8, 8).segments),
+        tick(8),
+        segments=tuple(dataclasses.replace(one, tasks=1) for one in tick(8).segments),
     )
-    found = wants.decide(narrow)
+    found = wants.decide(narrow, within_share(8))
     assert found.cores is None
     assert found.tasks == {"main": 5, "late": 3}
-    assert wants.decide(tick(8, 8)).holds
+    assert wants.decide(tick(8), within_share(8)).holds
 
 
 def test_bounds_give_way_to_the_share() -> None:

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.control.sharing.query_shares import QueryLoad, shares
 from tidegate.control.shedding.classes import (
     keep_by_class,
     refuse_below_floor,
@@ -14,7 +13,7 @@ from tidegate.control.shedding.classes import (
 )
 from tidegate.control.shedding.water_fill import water_fill
 from tidegate.errors import AskedWrongly
-from tidegate.models.microbatch.station import BatchCost
+from tidegate.models.microbatch.batch_cost import BatchCost
 from tidegate.pipelines.shedding import ShedClass
 
 CLASSES = st.dictionaries(
@@ -124,56 +123,3 @@ def test_water_is_neither_lost_nor_made(
     given_ = float(water_fill(wants, weights, floors, budget) @ list(wants))
     least = sum(want * floor for want, floor in zip(wants, floors, strict=True))
     assert given_ == pytest.approx(min(max(budget, least), sum(wants)), rel=1e-9)
-
-
-# ---------------------------------------------------------------------- several queries
-
-
-def queries(count: int) -> list[QueryLoad]:
-    """The paper's queries, every fourth with another target."""
-    return [
-        QueryLoad(
-            name=f"q{number}",
-            target_s=(0.5, 1.0, 2.0, 3.0)[number % 4],
-            arrival_rate=1000.0,
-            cost=BatchCost(fixed_s=0.1, work_s=1e-4),
-        )
-        for number in range(count)
-    ]
-
-
-@pytest.mark.parametrize("count", range(20, 201, 20))
-def test_shares_follow_the_targets_of_20_to_200_queries(count: int) -> None:
-    cores = 12.0
-    asked = queries(count)
-    found = shares(asked, cores)
-    assert sum(share.cores for share in found) == pytest.approx(cores)
-    for query, share in zip(asked, found, strict=True):
-        row_s = query.cost.work_s / share.cores
-        latency_s = 1.5 * query.cost.fixed_s / (1.0 - share.keep * query.arrival_rate * row_s)
-        if share.keep < 1.0:
-            assert latency_s == pytest.approx(query.target_s)
-        else:
-            assert latency_s <= query.target_s * (1.0 + 1e-9)
-    assert (found[0].keep < 1.0) == (count > 100)
-    assert found[0].keep == pytest.approx(found[3].keep)
-    assert found[0].cores > found[1].cores > found[2].cores > found[3].cores
-
-
-def test_a_query_with_twice_the_weight_keeps_twice_the_share() -> None:
-    heavy, light = queries(2)
-    heavy = QueryLoad(
-        name="heavy", target_s=1.0, arrival_rate=1000.0, cost=light.cost, weight=2.0, floor=0.1
-    )
-    found = shares([heavy, light], 0.1)
-    assert found[0].keep == pytest.approx(2.0 * found[1].keep)
-
-
-def test_queries_that_cannot_be_served_are_refused() -> None:
-    cost = BatchCost(fixed_s=0.5, work_s=1e-3)
-    tight = QueryLoad(name="tight", target_s=0.7, arrival_rate=1.0, cost=cost)
-    with pytest.raises(AskedWrongly, match=r"query 'tight' has a target of 0\.7 s, but"):
-        shares([tight], 4.0)
-    greedy = QueryLoad(name="all", target_s=2.0, arrival_rate=10_000.0, cost=cost, floor=0.9)
-    with pytest.raises(AskedWrongly, match=r"promised floors take 14\.4 cores, but there are 4"):
-        shares([greedy], 4.0)

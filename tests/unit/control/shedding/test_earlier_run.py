@@ -8,7 +8,7 @@ import pytest
 from tests.helpers.pipeline_worlds import controller, world
 from tidegate.control.record import Record
 from tidegate.control.row_counts import ClassCount, SourceCount
-from tidegate.control.shedding.earlier_run import earlier, floor_s, objections
+from tidegate.control.shedding.earlier_run import earlier, objections
 from tidegate.pipelines.shedding import ShedClass
 from tidegate.sim.microbatch.pipeline import simulate
 
@@ -42,12 +42,6 @@ def test_the_floor_of_the_pipeline_is_known(records: list[Record]) -> None:
     assert 0.5 * FLOOR_S < known.floor_s() < 1.1 * FLOOR_S, "at best, so rather too low"
     assert list(known.costs) == ["main"]
     assert known.rate_by_class == {}
-
-
-def test_a_floor_counts_the_trigger_as_the_model_does() -> None:
-    assert floor_s(0.8, 0.0) == pytest.approx(1.2)
-    assert floor_s(0.8, 1.0) == pytest.approx(1.3)
-    assert floor_s(0.8, 0.5) == pytest.approx(1.2)
 
 
 def test_a_slow_hour_is_not_held_against_the_pipeline(records: list[Record]) -> None:

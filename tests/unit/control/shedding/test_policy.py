@@ -7,21 +7,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.helpers.deciding import shedding_policy
 from tests.helpers.pipeline_worlds import BOUNDS, measured, world
-from tidegate.control.capacity.cycle import Bounds
-from tidegate.control.catalogue import PIPELINE_POLICIES, pipeline_policy
-from tidegate.control.controller import Controller, Limits
+from tidegate.control.assemble import PIPELINE_POLICIES, Assembly, new_controller
+from tidegate.control.bounds import Bounds
+from tidegate.control.constraints import Constraints
+from tidegate.control.controller import Controller
 from tidegate.control.decision import Decision, hold
-from tidegate.control.latency.policy import LatencyOptions
-from tidegate.control.learning.shed_row_cost import Gathering
+from tidegate.control.latency.options import LatencyOptions
+from tidegate.control.learning.shed_row_cost import ShedRowCost
+from tidegate.control.limits import Limits
 from tidegate.control.measurement import BatchMeasurement, Measurement
 from tidegate.control.replay import replay
 from tidegate.control.row_counts import ClassCount, SourceCount
 from tidegate.control.shedding.feedback_shedder import Steps
 from tidegate.control.shedding.model_shedder import ModelShedder
-from tidegate.control.shedding.next_batch import RoundWatch, keep_over, time_gathering_s
-from tidegate.control.shedding.policy import shedding
+from tidegate.control.shedding.next_batch import NextBatchWatch, keep_over, time_gathering_s
 from tidegate.control.shedding.shedder import LEAST_KEEP, Look
+from tidegate.control.target import Target
 from tidegate.errors import AskedWrongly
 from tidegate.pipelines.shedding import ShedClass
 from tidegate.sim.microbatch.pipeline import Segment, Stage, World, simulate
@@ -40,7 +43,7 @@ class Says:
         self.decision = decision or hold("nothing to do")
         self.seen: list[Measurement] = []
 
-    def decide(self, measurement: Measurement) -> Decision:
+    def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
         self.seen.append(measurement)
         return self.decision
 
@@ -104,10 +107,10 @@ def test_segments_behind_count_too() -> None:
 @pytest.mark.parametrize("name", PIPELINE_POLICIES)
 def test_it_goes_around_any_policy_and_replays(name: str) -> None:
     def controller() -> Controller:
-        inner = pipeline_policy(name, target_s=1.5, bounds=BOUNDS)
-        policy = shedding(inner, target_s=1.5, bounds=BOUNDS)
-        assert policy.name == inner.name
-        return Controller(policy, bounds=BOUNDS, target_s=1.5)
+        assembly = Assembly(target=Target(1.5), bounds=BOUNDS, policy=name, shed="model")
+        made = new_controller(assembly)
+        assert made.policy.name == name
+        return made
 
     surge = world(steps([(0, 1000.0), (10, 30_000.0)]), seconds=25.0)
     outcome = simulate(surge, controller())
@@ -118,7 +121,7 @@ def test_it_goes_around_any_policy_and_replays(name: str) -> None:
 
 def test_the_inner_policy_does_not_learn_from_a_latency_that_shedding_made() -> None:
     inner = Says()
-    policy = shedding(inner, target_s=2.0, bounds=Bounds(1, 2))
+    policy = shedding_policy(inner, target_s=2.0, bounds=Bounds(1, 2))
     policy.decide(overloaded(1))
     policy.decide(overloaded(2, keep=0.5))
     assert inner.seen[0].latency is not None and inner.seen[1].latency is None
@@ -127,17 +130,20 @@ def test_the_inner_policy_does_not_learn_from_a_latency_that_shedding_made() -> 
 
 def test_what_to_keep_is_not_held_back_with_the_cores() -> None:
     inner = Says(Decision(reason="more", cores=12))
-    policy = shedding(
+    policy = shedding_policy(
         inner, target_s=2.0, bounds=BOUNDS, options=LatencyOptions(assumed_grant_s=60.0)
     )
-    controller = Controller(policy, bounds=BOUNDS, limits=Limits(t_ra_s=1000.0))
+    controller = Controller(
+        policy.policy, bounds=BOUNDS, limits=Limits(t_ra_s=1000.0), learner=policy.model
+    )
     first = controller.tick(overloaded(1))
     assert first.decision.cores == 12 and first.acted
     second = controller.tick(overloaded(2))
     assert second.acted and second.decision.cores is None and second.decision.keep is not None
     assert any("T_ra" in note for note in second.decision.notes)
+    policy = shedding_policy(Says(), target_s=2.0, bounds=BOUNDS)
     dry = Controller(
-        shedding(Says(), target_s=2.0, bounds=BOUNDS), bounds=BOUNDS, limits=Limits(dry_run=True)
+        policy.policy, bounds=BOUNDS, limits=Limits(dry_run=True), learner=policy.model
     )
     dry.tick(overloaded(1))
     shown = dry.tick(overloaded(2))
@@ -146,7 +152,7 @@ def test_what_to_keep_is_not_held_back_with_the_cores() -> None:
 
 def test_a_wish_that_was_not_followed_is_not_believed_again() -> None:
     inner = Says()
-    policy = shedding(inner, target_s=2.0, bounds=BOUNDS)
+    policy = shedding_policy(inner, target_s=2.0, bounds=BOUNDS)
     policy.decide(overloaded(1))
     short = policy.decide(overloaded(2)).keep
     inner.decision = Decision(reason="more", cores=12, tasks={"work": 12})
@@ -161,7 +167,7 @@ def test_tasks_of_an_operator_that_runs_where_its_rows_are_do_not_count() -> Non
     """Such an operator has the tasks that told of themselves: four in one tick, one in another."""
     kept = []
     for tasks in (1, 4):
-        policy = shedding(Says(), target_s=2.0, bounds=BOUNDS)
+        policy = shedding_policy(Says(), target_s=2.0, bounds=BOUNDS)
         for tick in range(1, 4):
             now = overloaded(tick)
             fixed = dataclasses.replace(
@@ -177,15 +183,15 @@ def test_feedback_goes_by_the_newest_batches_and_not_by_a_window() -> None:
     """A window that still shows 9 s is no reason to keep less, when the batches are on target."""
 
     def aim_after(newest_s: float | None) -> float:
-        policy = shedding(Says(), target_s=2.0, bounds=BOUNDS)
+        policy = shedding_policy(Says(), target_s=2.0, bounds=BOUNDS)
         for tick in range(1, 12):
             now = overloaded(tick, keep=1.0 if tick < 3 else 0.3, latency_s=9.0, duration_s=1.0)
             segment = now.segments[0]
             batch = dataclasses.replace(segment.batches[0], latency_s=newest_s)
             segment = dataclasses.replace(segment, batches=(batch,))
             policy.decide(dataclasses.replace(now, segments=(segment,)))
-        assert isinstance(policy._shedder, ModelShedder)
-        return policy._shedder.aim_s
+        assert isinstance(policy.shedder, ModelShedder)
+        return policy.shedder.aim_s
 
     assert aim_after(None) < 1.8
     assert aim_after(2.0) == pytest.approx(2.0)
@@ -215,7 +221,7 @@ def test_a_target_below_the_floor_is_said_and_does_not_shed_everything() -> None
 
 def test_classes_are_shed_by_their_worth() -> None:
     classes = {"gold": ShedClass(priority=1), "rest": ShedClass()}
-    policy = shedding(Says(), target_s=2.0, bounds=Bounds(1, 2), classes=classes)
+    policy = shedding_policy(Says(), target_s=2.0, bounds=Bounds(1, 2), classes=classes)
     counts = (
         ClassCount(name="gold", offered=100, kept=100),
         ClassCount(name="rest", offered=900, kept=900),
@@ -227,31 +233,30 @@ def test_classes_are_shed_by_their_worth() -> None:
     gold = decision.keep / 0.1
     assert decision.keep_by_class == pytest.approx({"gold": gold, "rest": 0.0})
     promised = {"gold": ShedClass(priority=1), "rest": ShedClass(floor=0.5)}
-    bound = shedding(Says(), target_s=2.0, bounds=Bounds(1, 2), classes=promised)
+    bound = shedding_policy(Says(), target_s=2.0, bounds=Bounds(1, 2), classes=promised)
     bound.decide(overloaded(1))
     kept = bound.decide(dataclasses.replace(overloaded(2), sources=(source,)))
     assert kept.keep_by_class["rest"] == 0.5
     assert any("the promised floors keep" in note for note in kept.notes)
     with pytest.raises(AskedWrongly, match="class 'gold' has the floor 2"):
-        shedding(Says(), target_s=2.0, bounds=BOUNDS, classes={"gold": ShedClass(floor=2.0)})
+        shedding_policy(Says(), target_s=2.0, bounds=BOUNDS, classes={"gold": ShedClass(floor=2.0)})
 
 
 def test_percentile_targets_are_held() -> None:
-    options = LatencyOptions(percentile=95)
     busy = world(constant(9000.0), seconds=60.0, cores=4, poisson=True)
-    outcome = shed_world(busy, "model", 2.0, Bounds(4, 4), policy="static", options=options)
+    outcome = shed_world(busy, "model", 2.0, Bounds(4, 4), policy="static", percentile=95)
     tails = [latency.p95_s for latency in outcome.sojourns[25:] if latency is not None]
     assert sum(tails) / len(tails) == pytest.approx(2.0, rel=0.12)
 
 
 def test_the_next_round_finds_what_came_since_the_last_began() -> None:
-    watch = RoundWatch()
+    watch = NextBatchWatch()
     tick = measured(1, rate=1000.0, duration_s=0.5)
-    assert watch.next_round(tick, lambda kept, shed: 1.0) is None
+    assert watch.next_batch(tick, lambda kept, shed: 1.0) is None
     watch.observe(tick)
     later = measured(2, rate=3000.0, batches=False)
     watch.observe(later)
-    found = watch.next_round(later, lambda kept, shed: 1.5)
+    found = watch.next_batch(later, lambda kept, shed: 1.5)
     assert found is not None
     assert found.begins_s == pytest.approx(tick.at_s + 1.5)
     assert found.offered_rows == pytest.approx(3000.0 + 1500.0)
@@ -259,26 +264,26 @@ def test_the_next_round_finds_what_came_since_the_last_began() -> None:
 
 def test_between_two_batches_the_next_round_is_the_one_that_waits() -> None:
     """What is decided holds for it; and the keep in force when it began is counted for it."""
-    watch = RoundWatch()
+    watch = NextBatchWatch()
     before = measured(1, rate=1000.0, batches=False)
     tick = measured(2, rate=1000.0, duration_s=1.5)
     waits = dataclasses.replace(tick.segments[0], between=True)
     tick = dataclasses.replace(tick, segments=(waits, *tick.segments[1:]))
     watch.observe(before)
     watch.observe(tick)
-    found = watch.next_round(tick, lambda kept, shed: 60.0)
+    found = watch.next_batch(tick, lambda kept, shed: 60.0)
     assert found is not None
     assert found.begins_s == tick.at_s
     assert found.offered_rows == pytest.approx(1500.0)
     assert found.span_s == pytest.approx(1.5)
     surge = dataclasses.replace(waits, backlog_rows=9000.0)
-    known = watch.next_round(dataclasses.replace(tick, segments=(surge,)), lambda kept, shed: 1.0)
+    known = watch.next_batch(dataclasses.replace(tick, segments=(surge,)), lambda kept, shed: 1.0)
     assert known is not None
     assert known.offered_rows == 9000.0, "the ticks' rates knew nothing of it yet"
     later = dataclasses.replace(measured(3, rate=1000.0, batches=False), keep=0.25)
     watch.observe(later)
     seen: list[tuple[float, float]] = []
-    watch.next_round(later, lambda kept, shed: seen.append((kept, shed)) or 1.0)
+    watch.next_batch(later, lambda kept, shed: seen.append((kept, shed)) or 1.0)
     assert seen == [pytest.approx((375.0, 1125.0))]
 
 
@@ -318,11 +323,11 @@ def test_batches_that_are_held_up_do_not_hold_up_those_behind_them() -> None:
 
 
 def test_what_a_shed_row_costs_is_learned() -> None:
-    gathering = Gathering()
+    cost = ShedRowCost()
     for number in range(120):
         rows, shed = 1000 + 37 * (number % 7), 2000 * (number % 5)
         duration_s = 0.2 + rows * 1e-3 / 4 + shed * 3e-5 / 4
-        gathering.learn(
+        cost.learn(
             BatchMeasurement(
                 batch_id=number,
                 rows=rows,
@@ -333,7 +338,7 @@ def test_what_a_shed_row_costs_is_learned() -> None:
                 shed_rows=shed,
             )
         )
-    assert gathering.row_s == pytest.approx(3e-5, rel=0.1)
+    assert cost.row_s == pytest.approx(3e-5, rel=0.1)
 
 
 def test_a_picture_is_small_and_whole(tmp_path: Path) -> None:

@@ -5,8 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from tidegate.control.sharing.query_shares import QueryLoad, shares
-from tidegate.control.shedding.catalogue import SHEDDERS, shedder
+from tidegate.control.assemble import SHEDDERS, new_shedder
 from tidegate.control.shedding.feedback_shedder import (
     PAPER_GAIN,
     PAPER_INTERVAL_S,
@@ -19,10 +18,10 @@ from tidegate.control.shedding.feedback_shedder import (
 from tidegate.control.shedding.model_shedder import MOST_CORRECTION, ModelShedder
 from tidegate.control.shedding.shedder import LEAST_KEEP, Look, most_keep
 from tidegate.errors import AskedWrongly
-from tidegate.models.microbatch.station import BatchCost
+from tidegate.models.microbatch.batch_cost import BatchCost
 from tidegate.models.shedding.outlook import RoundOutlook
-from tidegate.sim.shedding.engine import ROW_S, RoundsWorld, simulate_rounds
-from tidegate.sim.shedding.experiment import BODIES, engine_world, judge, overload, paper_load
+from tidegate.sim.shedding.engine import RoundsWorld, simulate_rounds
+from tidegate.sim.shedding.experiment import BODIES, judge, overload, paper_load
 from tidegate.workload.profile import constant, steps
 
 
@@ -135,12 +134,12 @@ def test_a_share_is_never_zero() -> None:
 def test_a_target_that_is_none_is_refused(target_s: float) -> None:
     for name in SHEDDERS:
         with pytest.raises(AskedWrongly, match="positive duration"):
-            shedder(name, target_s)
+            new_shedder(name, target_s)
 
 
 def test_a_shedder_that_does_not_exist_is_refused() -> None:
     with pytest.raises(AskedWrongly, match="did you mean 'feedback'"):
-        shedder("feedbak", 1.0)
+        new_shedder("feedbak", 1.0)
 
 
 # ---------------------------------------------------------------------- in simulation
@@ -174,7 +173,7 @@ def test_the_papers_fixed_gain_is_worse_at_three_seconds() -> None:
 
 def test_an_engine_with_room_sheds_nothing() -> None:
     world = RoundsWorld(profile=constant(1000.0), queries=80, seconds=20.0)
-    outcome = simulate_rounds(world, shedder("model", 0.5))
+    outcome = simulate_rounds(world, new_shedder("model", 0.5))
     assert (outcome.keep == 1.0).all()
     assert outcome.kept.sum() == outcome.offered.sum()
     assert outcome.mean_latency_s(5.0) < 0.2
@@ -185,29 +184,11 @@ def test_a_target_below_the_floor_is_refused_before_the_run() -> None:
         overload("micro-batch", "model", target_s=0.1, lowest=1.1, seconds=60.0)
 
 
-def test_queries_with_targets_of_their_own_hold_them_on_one_machine() -> None:
-    targets_s = {"quick": 0.5, "slow": 3.0}
-    cost = BatchCost(fixed_s=0.01, work_s=ROW_S)
-    loads = [
-        QueryLoad(name=name, target_s=target_s, arrival_rate=80_000.0, cost=cost)
-        for name, target_s in targets_s.items()
-    ]
-    for share in shares(loads, 1.0):
-        world = engine_world(80, 60.0, speed=share.cores)
-        target_s = targets_s[share.name]
-        outcome = simulate_rounds(world, shedder("model", target_s))
-        busy = outcome.ended_s > 20.0
-        kept = outcome.kept[busy].sum() / outcome.offered[busy].sum()
-        assert kept == pytest.approx(share.keep, rel=0.1)
-        high = (outcome.ended_s > 25.0) & (outcome.ended_s < 30.0)
-        assert outcome.latency_s[high].mean() == pytest.approx(target_s, rel=0.1)
-
-
 def test_an_overload_that_ends_is_forgotten() -> None:
     world = RoundsWorld(
         profile=steps([(0.0, 500.0), (10.0, 3000.0), (20.0, 500.0)]), queries=100, seconds=40.0
     )
-    outcome = simulate_rounds(world, shedder("model", 1.0))
+    outcome = simulate_rounds(world, new_shedder("model", 1.0))
     shed = outcome.decided_s[outcome.keep < 1.0]
     assert shed.min() > 10.0 and shed.max() < 25.0
 

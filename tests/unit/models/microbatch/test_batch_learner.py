@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 from tidegate.errors import AskedWrongly
+from tidegate.models.microbatch.batch_cost import BatchCost
 from tidegate.models.microbatch.batch_learner import BatchLearner, NotLearnedYet
-from tidegate.models.microbatch.station import BatchCost
 
 TRUTH = BatchCost(fixed_s=0.25, per_task_s=0.01, work_s=0.002)
 

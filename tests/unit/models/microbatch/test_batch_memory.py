@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from tidegate.control.latency.catch_up import cores_to_catch_up
-from tidegate.control.latency.load_ahead import MOST_MARGIN, MOST_MOMENTUM, ComingLoad
+from tidegate.control.latency.load_ahead import MOST_MARGIN, MOST_MOMENTUM, LoadForecast
 from tidegate.forecast.trend import DampedTrend
+from tidegate.models.microbatch.batch_cost import BatchCost
 from tidegate.models.microbatch.batch_memory import BatchMemory
-from tidegate.models.microbatch.station import BatchCost
 
 COST = BatchCost(fixed_s=0.3, per_task_s=0.01, work_s=1e-3)
 
@@ -98,7 +98,7 @@ def test_a_ramp_goes_on_and_ends() -> None:
 
 
 def test_the_margin_covers_noise_and_a_leap_is_taken_to_go_on_for_a_tick() -> None:
-    coming = ComingLoad(coverage=0.9)
+    coming = LoadForecast(coverage=0.9)
     rng = np.random.default_rng(8)
     planned = 0.0
     covered = []
@@ -118,7 +118,7 @@ def test_the_margin_covers_noise_and_a_leap_is_taken_to_go_on_for_a_tick() -> No
 
 def test_nothing_is_learned_of_the_silence_before_the_first_row() -> None:
     """A load that begins has leapt from nothing; no later forecast may be wide because of that."""
-    silent, plain = ComingLoad(), ComingLoad()
+    silent, plain = LoadForecast(), LoadForecast()
     assert silent.within(2).planned == 0.0
     for tick in range(5):
         silent.observe(0.0, float(tick))
@@ -129,7 +129,7 @@ def test_nothing_is_learned_of_the_silence_before_the_first_row() -> None:
 
 
 def test_two_rises_in_a_row_are_a_ramp() -> None:
-    coming = ComingLoad()
+    coming = LoadForecast()
     for tick in range(30):
         coming.observe(500.0, float(tick))
         coming.within(1)

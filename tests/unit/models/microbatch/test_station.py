@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.errors import AskedWrongly
-from tidegate.models.microbatch.station import BatchCost, MicroBatchStation, chance_imbalance
+from tidegate.models.microbatch.batch_cost import BatchCost, chance_imbalance
+from tidegate.models.microbatch.station import MicroBatchStation
 
 SPARK = BatchCost(fixed_s=0.325, per_task_s=0.0, work_s=0.01)
 
@@ -123,8 +124,8 @@ def test_the_first_batch_of_a_leap_is_the_one_that_is_played(
     rows = factor * rate * period_s  # came during a steady batch, `factor` times as fast
     waited_s = period_s / 2.0
     expected_s = waited_s + cost.duration_s(rows, tasks)
-    assert station.leap_latency(tasks, factor) == pytest.approx(expected_s, rel=1e-6)
-    assert station.leap_latency(tasks, 1.0) == pytest.approx(station.latency(tasks), rel=1e-6)
+    assert station.surge_latency(tasks, factor) == pytest.approx(expected_s, rel=1e-6)
+    assert station.surge_latency(tasks, 1.0) == pytest.approx(station.latency(tasks), rel=1e-6)
 
 
 @settings(max_examples=100, deadline=None)
@@ -147,4 +148,4 @@ def test_the_most_throughput_is_that_of_the_best_number_of_tasks(
 
 def test_no_leap_is_met_by_a_station_that_cannot_keep_up() -> None:
     station = MicroBatchStation(cost=SPARK, arrival_rate=500.0)
-    assert math.isinf(station.leap_latency(4, 2.0))
+    assert math.isinf(station.surge_latency(4, 2.0))

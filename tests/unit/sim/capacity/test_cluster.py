@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tidegate.control.assemble import MACHINE_POLICIES
 from tidegate.control.baselines.fixed import GroundTruth
+from tidegate.control.constraints import Constraints
 from tidegate.control.decision import Decision, hold
 from tidegate.control.measurement import Measurement
 from tidegate.errors import AskedWrongly
 from tidegate.sim.capacity.applications import APPLICATIONS, applications
-from tidegate.sim.capacity.backtest import FEWEST_ROWS, POLICIES, Shared, grid, policies, rows
+from tidegate.sim.capacity.backtest import FEWEST_ROWS, Shared, grid, policies, rows
 from tidegate.sim.capacity.cluster import cluster, scale_to_peak, simulate
 from tidegate.workload.trace import read_trace
 from tidegate.workload.weeks import WEEKS
@@ -30,7 +32,7 @@ class Script:
         self._asks = asks
         self.seen: list[Measurement] = []
 
-    def decide(self, measurement: Measurement) -> Decision:
+    def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
         self.seen.append(measurement)
         minute = len(self.seen) - 1
         return Decision(cores=self._asks[minute], reason="s") if minute in self._asks else hold("s")
@@ -163,10 +165,10 @@ def test_a_good_trace_is_read(tmp_path: Path) -> None:
 
 def test_names_are_found_by_number_or_refused_with_a_hint() -> None:
     assert policies("7") == ["7:MST+UA+OL;ARMA"]
-    assert policies("all") == list(POLICIES)
+    assert policies("all") == list(MACHINE_POLICIES)
     assert len(applications("all")) == 8
-    with pytest.raises(AskedWrongly, match="did you mean 'tidegate'"):
-        policies("tidegat")
+    with pytest.raises(AskedWrongly, match="did you mean 'priced-capacity'"):
+        policies("priced-capacit")
     with pytest.raises(AskedWrongly, match="did you mean 'grep'"):
         applications("grap")
 
@@ -174,8 +176,8 @@ def test_names_are_found_by_number_or_refused_with_a_hint() -> None:
 def test_every_policy_runs_and_the_processes_change_nothing() -> None:
     shared = Shared(TRACE)
     apps = applications("rolling-flight-distances")
-    alone = list(grid(shared, list(POLICIES), apps, 1, 0.9, processes=1))
-    dealt = list(grid(shared, list(POLICIES), apps, 1, 0.9, processes=2))
+    alone = list(grid(shared, list(MACHINE_POLICIES), apps, 1, 0.9, processes=1))
+    dealt = list(grid(shared, list(MACHINE_POLICIES), apps, 1, 0.9, processes=2))
     assert alone == dealt
     table = {row["policy"]: row for row in rows(alone)}
     assert table["ground-truth"]["qos"] == 100.0

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from tests.helpers.pipeline_worlds import BOUNDS, TARGET_S, controller, world
-from tidegate.control.capacity.cycle import Bounds
-from tidegate.control.catalogue import PIPELINE_POLICIES, pipeline_policy
-from tidegate.control.controller import Controller, Limits, excluded_periods
-from tidegate.control.latency.policy import LatencyOptions
-from tidegate.control.shards.balance import Balancer
+from tidegate.control.assemble import PIPELINE_POLICIES, Assembly, new_controller
+from tidegate.control.bounds import Bounds
+from tidegate.control.latency.options import LatencyOptions
+from tidegate.control.limits import Limits, excluded_periods
+from tidegate.control.target import Target
 from tidegate.errors import AskedWrongly
-from tidegate.models.microbatch.station import BatchCost, MicroBatchStation
+from tidegate.models.microbatch.batch_cost import BatchCost
+from tidegate.models.microbatch.station import MicroBatchStation
 from tidegate.sim.microbatch.pipeline import Outcome, Segment, Stage, World, simulate
 from tidegate.workload.profile import constant, steps
 
@@ -28,8 +29,8 @@ def plain(rate: float, cores: int, *, seconds: float = 60.0, **changes: object) 
 
 def static(world: World, cores: int) -> Outcome:
     bounds = Bounds(1, 64)
-    policy = pipeline_policy("static", target_s=1.0, bounds=bounds, cores=cores)
-    return simulate(world, Controller(policy, bounds=bounds, balancer=Balancer()))
+    assembly = Assembly(target=Target(1.0), bounds=bounds, policy="static", cores=cores)
+    return simulate(world, new_controller(assembly))
 
 
 @pytest.mark.parametrize(
@@ -59,10 +60,7 @@ def test_segments_in_a_row_add_their_latencies() -> None:
     )
     outcome = simulate(
         both,
-        Controller(
-            pipeline_policy("static", target_s=1.0, bounds=Bounds(1, 8), cores=8),
-            bounds=Bounds(1, 8),
-        ),
+        new_controller(Assembly(target=Target(1.0), bounds=Bounds(1, 8), policy="static")),
     )
     alone = static(plain(500.0, 4), 4)
     assert outcome.sojourns[-1] is not None and alone.sojourns[-1] is not None
@@ -135,19 +133,18 @@ def test_cores_come_after_their_time_and_the_horizon_knows() -> None:
 
 @pytest.mark.parametrize("name", PIPELINE_POLICIES)
 def test_every_policy_runs_a_pipeline(name: str) -> None:
-    policy = pipeline_policy(name, target_s=TARGET_S, bounds=BOUNDS)
     outcome = simulate(
         world(steps([(0, 1000.0), (8, 3000.0)]), seconds=40.0),
-        Controller(policy, bounds=BOUNDS, balancer=Balancer()),
+        new_controller(Assembly(target=Target(TARGET_S), bounds=BOUNDS, policy=name)),
     )
-    assert policy.name == name
+    assert {record.policy for record in outcome.records} == {name}
     assert all(BOUNDS.least <= cores <= BOUNDS.most for cores in outcome.cores)
     assert len(outcome.records) == 40
 
 
 def test_unknown_policies_and_empty_worlds_are_refused() -> None:
-    with pytest.raises(AskedWrongly, match="did you mean 'tidegate'"):
-        pipeline_policy("tidegat", target_s=1.0, bounds=BOUNDS)
+    with pytest.raises(AskedWrongly, match="did you mean 'latency'"):
+        new_controller(Assembly(target=Target(1.0), bounds=BOUNDS, policy="latenzy"))
     with pytest.raises(AskedWrongly, match="at least one tick"):
         static(plain(10.0, 1, seconds=0.1), 1)
 

@@ -5,13 +5,13 @@ import math
 
 from tests.helpers.fake_cluster import FakeCluster
 from tests.helpers.fake_query import FakeQuery, progress
-from tidegate.control.capacity.cycle import Bounds
-from tidegate.control.controller import Controller
+from tidegate.control.assemble import Assembly, new_controller
+from tidegate.control.bounds import Bounds
 from tidegate.control.decision import Decision
-from tidegate.control.latency.policy import LatencyOptions, LatencyPolicy
+from tidegate.control.latency.options import LatencyOptions
 from tidegate.control.measurement import Measurement
 from tidegate.control.record import Record
-from tidegate.control.whole_executors import WholeExecutors
+from tidegate.control.target import Target
 from tidegate.spark.loop.negotiate import ExecutorNegotiator
 from tidegate.spark.loop.ticker import Ticker
 from tidegate.spark.measure.attached_meter import AttachedMeter
@@ -82,8 +82,9 @@ class Loop(Ticker):
         )
         bounds = Bounds(per, most * per)
         options = LatencyOptions(catch_up_s=10.0, scale_in_after_s=10.0)
-        policy = WholeExecutors(LatencyPolicy(3.0, bounds, options), per)
-        controller = Controller(policy, bounds=bounds, target_s=3.0)
+        controller = new_controller(
+            Assembly(target=Target(3.0), bounds=bounds, latency=options, cores_per_executor=per)
+        )
         super().__init__(controller, negotiator, tick_s=1.0, writer=None)
         self._meter = AttachedMeter(lambda: [world.query], negotiator, lambda: world.busy_s)
 

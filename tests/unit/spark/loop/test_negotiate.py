@@ -3,9 +3,11 @@
 import pytest
 
 from tests.helpers.fake_cluster import FakeCluster
+from tidegate.control.assemble import new_controller
+from tidegate.control.sharing.within_share import WithinShare
 from tidegate.control.whole_executors import WholeExecutors
 from tidegate.errors import AskedWrongly
-from tidegate.spark.loop.loop import control_options, new_controller
+from tidegate.spark.loop.loop import control_options
 from tidegate.spark.loop.negotiate import GRANT_PATIENCE_S, ExecutorNegotiator
 
 
@@ -140,7 +142,7 @@ def options_of(cluster: FakeCluster, cores: tuple[int, int] | None):
         cluster,
         target="2 seconds",
         cores=cores,
-        policy="tidegate",
+        policy="latency",
         percentile=None,
         tick="1 second",
         catch_up="5 seconds",
@@ -170,6 +172,7 @@ def test_a_pipeline_on_a_cluster_is_refused_what_cannot_be(master, conf, cores, 
 
 def test_a_pipeline_asks_for_whole_executors() -> None:
     options = options_of(FakeCluster(1, master="local-cluster[4,2,1024]"), (2, 8))
-    assert (options.cores_per_executor, options.local) == (2, False)
-    assert new_controller(options)._policy.name == "tidegate"
-    assert isinstance(new_controller(options)._policy._inner, WholeExecutors)
+    assert (options.assembly.cores_per_executor, options.local) == (2, False)
+    policy = new_controller(options.assembly).policy
+    assert policy.name == "latency"
+    assert isinstance(policy, WithinShare) and isinstance(policy.inner, WholeExecutors)

@@ -5,6 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from tests.helpers.fake_query import FakeQuery, progress
+from tidegate.control.bounds import Bounds
+from tidegate.control.constraints import Constraints
 from tidegate.control.decision import Decision, hold
 from tidegate.control.measurement import Measurement
 from tidegate.control.whole_executors import WholeExecutors
@@ -167,7 +169,7 @@ class Says:
     def __init__(self, cores: int | None) -> None:
         self.cores = cores
 
-    def decide(self, measurement: Measurement) -> Decision:
+    def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
         return hold("as it is") if self.cores is None else Decision(reason="so", cores=self.cores)
 
 
@@ -183,4 +185,4 @@ def test_cores_come_in_whole_executors(said: int | None, comes: int | None) -> N
         cores_granted=4,
         saturated=False,
     )
-    assert WholeExecutors(Says(said), 2).decide(now).cores == comes
+    assert WholeExecutors(Says(said), 2).decide(now, Constraints(Bounds(1, 8))).cores == comes

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import pytest
 
 from tests.helpers.fake_cluster import FakeCluster
-from tests.unit.control.sharing.test_division import tick
+from tidegate.control.claim import Claim
 from tidegate.errors import AskedWrongly
-from tidegate.spark.sharing.core_pool import Commons, Part
+from tidegate.spark.sharing.core_pool import CorePool, Part
 
 
 class Busy:
@@ -33,17 +33,17 @@ def running(cluster: FakeCluster | None = None) -> SimpleNamespace:
     return SimpleNamespace(ended=False, segments={"main": segment})
 
 
-def joined(commons: Commons, cluster: FakeCluster, name: str, cores: int, run=None) -> Part:
+def joined(pool: CorePool, cluster: FakeCluster, name: str, cores: int, run=None) -> Part:
     run = run or running(cluster)
-    return commons.join(cluster, name, run, local=False, cores=cores, mean_s=2.0)
+    return pool.join(cluster, name, run, local=False, cores=cores)
 
 
 def test_spark_is_asked_for_the_sum() -> None:
     cluster = FakeCluster(executors=2)
-    commons = Commons(None, 2)
-    one = joined(commons, cluster, "one", 3)
+    pool = CorePool(None, 2)
+    one = joined(pool, cluster, "one", 3)
     assert (one.asked, one.granted(), cluster.asked) == (4, 4, [])
-    two = joined(commons, cluster, "two", 2)
+    two = joined(pool, cluster, "two", 2)
     assert cluster.asked == [3]
     # What one has stays its own; what has not come yet is the other's to wait for.
     assert (one.granted(), two.granted()) == (4, 0)
@@ -60,11 +60,11 @@ def test_spark_is_asked_for_the_sum() -> None:
 
 def test_executors_go_only_between_batches_of_all_pipelines() -> None:
     cluster = FakeCluster(executors=3)
-    commons = Commons(None, 1)
+    pool = CorePool(None, 1)
     other = running(cluster)
     other.segments["main"].busy.runs = True
-    one = joined(commons, cluster, "one", 2)
-    two = joined(commons, cluster, "two", 1, other)
+    one = joined(pool, cluster, "one", 2)
+    two = joined(pool, cluster, "two", 1, other)
     one.ask(1)
     one.let_go()
     assert cluster.killed == []
@@ -76,73 +76,67 @@ def test_executors_go_only_between_batches_of_all_pipelines() -> None:
 
 def test_whoever_leaves_gives_its_executors_back() -> None:
     cluster = FakeCluster(executors=4)
-    commons = Commons(None, 1)
-    one, two = joined(commons, cluster, "one", 2), joined(commons, cluster, "two", 2)
+    pool = CorePool(None, 1)
+    one, two = joined(pool, cluster, "one", 2), joined(pool, cluster, "two", 2)
     assert (one.granted(), two.granted()) == (2, 2)
     two.leave()
     assert cluster.asked[-1] == 2
     one.let_go()
     assert cluster.killed == ["3", "2"]
-    assert not commons.empty
+    assert not pool.empty
     one.leave()
-    assert commons.empty
+    assert pool.empty
     assert cluster.asked[-1] == 2  # the last one's executors are the session's
 
 
 def test_an_executor_that_is_lost_is_missed_by_the_last_who_joined() -> None:
     cluster = FakeCluster(executors=4)
-    commons = Commons(None, 1)
-    one, two = joined(commons, cluster, "one", 2), joined(commons, cluster, "two", 2)
+    pool = CorePool(None, 1)
+    one, two = joined(pool, cluster, "one", 2), joined(pool, cluster, "two", 2)
     assert (one.granted(), two.granted()) == (2, 2)
     cluster.up.remove("0")
     assert (one.granted(), two.granted()) == (2, 1)
 
 
-def test_what_is_allowed_comes_with_the_measurement() -> None:
-    commons = Commons(8, 1)
-    parts = [
-        commons.join(None, name, running(), local=True, cores=2, mean_s=2.0)
-        for name in ("one", "two")
-    ]
-    assert parts[0].shared(tick(2, None)).cores_allowed is None
-    assert parts[1].shared(tick(2, None)).cores_allowed == 6
+def test_each_claim_is_answered_with_a_share() -> None:
+    pool = CorePool(8, 1)
+    parts = [pool.join(None, name, running(), local=True, cores=2) for name in ("one", "two")]
+    assert parts[0].share_of(Claim(cores=2)) is None
+    assert parts[1].share_of(Claim(cores=2)) == 6
     parts[1].ask(3)
     assert (parts[1].granted(), parts[1].grant_s) == (3, 0.0)
-    assert parts[0].shared(tick(2, None)).cores_allowed == 5
+    assert parts[0].share_of(Claim(cores=2)) == 5
     parts[1].leave()
-    assert parts[0].shared(tick(2, None)).cores_allowed is None
-    assert parts[1].shared(tick(2, None)).cores_allowed is None
+    assert parts[0].share_of(Claim(cores=2)) is None
+    assert parts[1].share_of(Claim(cores=2)) is None
 
 
 def test_a_pipeline_that_was_started_anew_is_not_taken_out_by_the_old_one() -> None:
     cluster = FakeCluster(executors=3)
-    commons = Commons(8, 1)
-    old = joined(commons, cluster, "same", 2)
+    pool = CorePool(8, 1)
+    old = joined(pool, cluster, "same", 2)
     old.run.ended = True
-    new = joined(commons, cluster, "same", 3)
+    new = joined(pool, cluster, "same", 3)
     old.leave()
-    assert not commons.empty
+    assert not pool.empty
     assert new.granted() == 3
     old.ask(7)
     assert cluster.asked == [] or max(cluster.asked) == 3
 
 
 def test_one_that_has_failed_unseen_holds_nothing() -> None:
-    commons = Commons(8, 1)
-    parts = [
-        commons.join(None, name, running(), local=True, cores=4, mean_s=2.0)
-        for name in ("one", "two")
-    ]
+    pool = CorePool(8, 1)
+    parts = [pool.join(None, name, running(), local=True, cores=4) for name in ("one", "two")]
     for part in parts:
-        part.shared(tick(4, None))
-    assert parts[0].shared(tick(4, None)).cores_allowed == 4
+        part.share_of(Claim(cores=4))
+    assert parts[0].share_of(Claim(cores=4)) == 4
     parts[1].run.ended = True
-    assert parts[0].shared(tick(4, None)).cores_allowed is None
+    assert parts[0].share_of(Claim(cores=4)) is None
 
 
 def test_a_part_that_cannot_be_had_is_not_counted() -> None:
     cluster = FakeCluster(1, **{"spark.dynamicAllocation.enabled": "true"})
-    commons = Commons(8, 1)
+    pool = CorePool(8, 1)
     with pytest.raises(AskedWrongly, match="dynamicAllocation"):
-        joined(commons, cluster, "one", 2)
-    assert commons.empty
+        joined(pool, cluster, "one", 2)
+    assert pool.empty

@@ -1,0 +1,225 @@
+"""The only place that puts controllers and policies together.
+
+Spark, the simulator, the backtest, attached queries, the compilation ahead of use and the tests all
+call this, so that what is simulated is what runs. Policies and shedders have a name that a person
+selects them by; it is resolved here.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tidegate.control.allocation.drs import Drs, DrsFixed
+from tidegate.control.baselines.ds2 import Ds2
+from tidegate.control.baselines.dynamic_allocation import DynamicAllocation
+from tidegate.control.baselines.fixed import GroundTruth, StaticPeak
+from tidegate.control.baselines.hpa import UtilisationThreshold
+from tidegate.control.baselines.on_pipeline import OnPipeline
+from tidegate.control.bounds import Bounds
+from tidegate.control.capacity.cycle import Cycle
+from tidegate.control.capacity.mst import TABLE_III, MstPolicy
+from tidegate.control.capacity.priced import (
+    PRICED,
+    PRICED_BY_CYCLE,
+    LoadOutlook,
+    PricedCapacity,
+    Tuning,
+)
+from tidegate.control.controller import Controller
+from tidegate.control.flow.bottleneck import BottleneckFinder
+from tidegate.control.flow.policy import FlowPolicy
+from tidegate.control.latency.options import LatencyOptions
+from tidegate.control.latency.policy import LatencyPolicy
+from tidegate.control.learning.pipeline_model import PipelineModel
+from tidegate.control.limits import Limits
+from tidegate.control.policy import Policy
+from tidegate.control.shards.balance import Balancer
+from tidegate.control.sharing.claims import Claimant
+from tidegate.control.sharing.within_share import WithinShare
+from tidegate.control.shedding.classes import Worth
+from tidegate.control.shedding.feedback_shedder import FeedbackShedder, PaperShedder
+from tidegate.control.shedding.model_shedder import ModelShedder
+from tidegate.control.shedding.policy import SheddingPolicy
+from tidegate.control.shedding.shedder import Shedder
+from tidegate.control.target import Target
+from tidegate.control.whole_executors import WholeExecutors
+from tidegate.errors import AskedWrongly, nearest
+from tidegate.forecast import Forecaster
+from tidegate.models.capacity.bayes import BayesianCapacity
+from tidegate.models.capacity.machines import CapacityModel
+
+DEFAULT_POLICY = LatencyPolicy.name
+ALIASES = {"tidegate": DEFAULT_POLICY}
+"""Other names of a policy: what the default was called before."""
+PIPELINE_POLICIES = (
+    DEFAULT_POLICY,
+    "drs",
+    "drs-fixed",
+    "flow",
+    "threshold",
+    "spark-dynamic-allocation",
+    "static",
+)
+DEFAULT_MACHINE_POLICY = PRICED
+MACHINE_POLICIES: tuple[str, ...] = (
+    DEFAULT_MACHINE_POLICY,
+    PRICED_BY_CYCLE,
+    *TABLE_III,
+    StaticPeak.name,
+    GroundTruth.name,
+    UtilisationThreshold.name,
+    DynamicAllocation.name,
+    Ds2.name,
+)
+SHEDDERS = ("model", "feedback", "paper")
+DEFAULT_SHEDDER = "model"
+"""The better one: `tidegate bench shed` has both, and the paper's, in one run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assembly:
+    """What a controller is made from: the same on Spark, in the simulator and in a replay."""
+
+    target: Target
+    bounds: Bounds
+    policy: str = DEFAULT_POLICY
+    latency: LatencyOptions = field(default_factory=LatencyOptions)
+    limits: Limits = field(default_factory=Limits)
+    tick_s: float = 1.0
+    cores_per_executor: int = 1
+    cores: int | None = None
+    """Of `static` and `drs-fixed`; None: the maximum."""
+    shed: str | None = None
+    """The shedder around the policy; None: nothing is shed but by hand."""
+    classes: Mapping[str, Worth] = field(default_factory=dict)
+    """What the classes of rows are worth."""
+
+
+def new_controller(assembly: Assembly) -> Controller:
+    """A controller with nothing learned yet."""
+    model = PipelineModel()
+    policy = _policy(assembly, model)
+    if assembly.cores_per_executor > 1:
+        policy = WholeExecutors(policy, assembly.cores_per_executor)
+    policy = WithinShare(policy)
+    if assembly.shed is not None:
+        policy = SheddingPolicy(
+            policy,
+            new_shedder(assembly.shed, assembly.target.mean_s),
+            target=assembly.target,
+            model=model,
+            grant_s=assembly.latency.grant_s,
+            classes=assembly.classes,
+        )
+    return Controller(
+        policy,
+        bounds=assembly.bounds,
+        target_s=assembly.target.latency_s,
+        limits=assembly.limits,
+        learner=model,
+        claim=Claimant(model, assembly.target.mean_s).claim,
+        finder=BottleneckFinder(),
+        balancer=Balancer(),
+    )
+
+
+def policy_name(name: str) -> str:
+    """The policy of this name or alias; any other name is refused."""
+    found = ALIASES.get(name, name)
+    if found not in PIPELINE_POLICIES:
+        raise AskedWrongly(f"there is no policy '{name}'{nearest(name, PIPELINE_POLICIES)}")
+    return found
+
+
+def shedder_name(name: str) -> str:
+    """The shedder of this name; any other name is refused."""
+    if name not in SHEDDERS:
+        raise AskedWrongly(f"there is no shedder '{name}'{nearest(name, SHEDDERS)}")
+    return name
+
+
+def new_shedder(name: str, target_s: float) -> Shedder:
+    """The shedder of this name, for a target on the mean latency."""
+    makers: dict[str, Callable[[float], Shedder]] = {
+        "model": ModelShedder,
+        "feedback": FeedbackShedder,
+        "paper": PaperShedder,
+    }
+    return makers[shedder_name(name)](target_s)
+
+
+def _policy(assembly: Assembly, model: PipelineModel) -> Policy:
+    """The policy without what goes around it.
+
+    The threshold is Kubernetes' (every 15 s, fewer only after five minutes) with its window cut to
+    one minute, so that a run of minutes sees it scale in at all. Dynamic allocation looks every
+    tick, as Spark's backlog timeout of a second does.
+    """
+    target_s, tick_s, latency = assembly.target.latency_s, assembly.tick_s, assembly.latency
+    bounds = assembly.bounds
+    fixed = bounds.most if assembly.cores is None else bounds.clamp(assembly.cores)
+    makers: dict[str, Callable[[], Policy]] = {
+        "latency": lambda: LatencyPolicy(assembly.target, model, latency),
+        "drs": lambda: Drs(target_s, 0.45 * target_s),
+        "drs-fixed": lambda: DrsFixed(fixed),
+        "flow": lambda: FlowPolicy(
+            target_s,
+            catch_up_s=latency.catch_up_s,
+            scale_in_after_s=latency.scale_in_after_s,
+            settle_s=2.0 * tick_s,
+        ),
+        "threshold": lambda: OnPipeline(
+            UtilisationThreshold(stabilisation_minutes=max(round(60 / 15), 1)),
+            every_s=max(15.0, tick_s),
+            name="threshold",
+        ),
+        "spark-dynamic-allocation": lambda: OnPipeline(DynamicAllocation(), every_s=tick_s),
+        "static": lambda: OnPipeline(StaticPeak(fixed), every_s=tick_s, name="static"),
+    }
+    return makers[policy_name(assembly.policy)]()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineInputs:
+    """What policies for machines by the minute are made from; each part is made when needed."""
+
+    rho: float
+    """The probability with which the machines are to be enough."""
+    curve: Callable[[], CapacityModel]
+    """The paper's throughput curve, trained offline (MST III-A)."""
+    capacity: Callable[[], BayesianCapacity]
+    forecaster: Callable[[], Forecaster]
+    """Of the paper's policies 4 to 7."""
+    outlook: Callable[[int], LoadOutlook]
+    """Of the priced policy, for a cycle of so many minutes."""
+    needed: Callable[[], Sequence[int]]
+    """Machines that each minute needs, in hindsight: for the two yardsticks."""
+    cycle: Cycle = field(default_factory=Cycle)
+    tuning: Tuning | None = None
+
+
+def machine_policy(name: str, inputs: MachineInputs) -> Policy:
+    """A fresh policy of this name for one backtest."""
+    if name in TABLE_III:
+        forecaster = inputs.forecaster() if TABLE_III[name].forecast else None
+        return MstPolicy(
+            name, inputs.curve(), inputs.rho, forecaster=forecaster, cycle=inputs.cycle
+        )
+    if name in (PRICED, PRICED_BY_CYCLE):
+        minutes = 1 if name == PRICED else inputs.cycle.minutes
+        return PricedCapacity(
+            inputs.outlook(minutes),
+            inputs.capacity(),
+            inputs.rho,
+            cycle=Cycle(minutes=minutes, startup_minutes=inputs.cycle.startup_minutes),
+            tuning=inputs.tuning,
+        )
+    makers: dict[str, Callable[[], Policy]] = {
+        StaticPeak.name: lambda: StaticPeak(max(inputs.needed())),
+        GroundTruth.name: lambda: GroundTruth(inputs.needed()),
+        UtilisationThreshold.name: UtilisationThreshold,
+        DynamicAllocation.name: DynamicAllocation,
+        Ds2.name: Ds2,
+    }
+    if name not in makers:
+        raise AskedWrongly(f"No policy is named '{name}'{nearest(name, MACHINE_POLICIES)}")
+    return makers[name]()

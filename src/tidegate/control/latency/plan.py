@@ -1,0 +1,246 @@
+"""What is needed: the fewest cores that hold the target at the planned load.
+
+Every segment is a micro-batch station. `provision` (DRS Alg. 2) gives the fewest cores for the aim,
+a backlog may need more of them to drain in time, and the reserve for surges comes on top.
+"""
+
+import dataclasses
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tidegate.control.allocation.allocate import (
+    Allocation,
+    Infeasible,
+    LatencyOutOfReach,
+    assign,
+    provision,
+)
+from tidegate.control.bounds import Bounds
+from tidegate.control.latency.calibration import NEAR_FLOOR, Calibration
+from tidegate.control.latency.catch_up import cores_to_catch_up
+from tidegate.control.latency.load_ahead import LoadAhead
+from tidegate.control.latency.options import LatencyOptions
+from tidegate.control.latency.surge_reserve import surge_latency_s, with_reserve
+from tidegate.control.learning.pipeline_model import PipelineModel
+from tidegate.control.measurement import Measurement, SegmentMeasurement
+from tidegate.control.operator_tasks import most_of
+from tidegate.control.target import Target
+from tidegate.models.microbatch.batch_cost import SOJOURN_BATCHES
+from tidegate.models.microbatch.station import MicroBatchStation
+from tidegate.units import format_duration
+
+_ANY = 1 << 20
+"""More cores than there are: to find out what the target needs, and the pipeline's floor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Cores for each segment, and what a person should know about them."""
+
+    cores: dict[str, int]
+    latency_s: float
+    """The model's mean latency, before calibration."""
+    notes: tuple[str, ...] = ()
+    limit: str | None = None
+    """A sentence for when the maximum keeps the pipeline from its target."""
+    surge: float = 1.0
+    """The factor of a surge that the plan has a reserve for."""
+
+    @property
+    def total(self) -> int:
+        """Cores of all segments."""
+        return sum(self.cores.values())
+
+
+class Planner:
+    """Plans for one pipeline; it asks the model and the calibration, and remembers nothing."""
+
+    def __init__(
+        self,
+        target: Target,
+        options: LatencyOptions,
+        model: PipelineModel,
+        calibration: Calibration,
+    ) -> None:
+        self._target = target
+        self._options = options
+        self._model = model
+        self._calibration = calibration
+
+    def plan(self, measurement: Measurement, ahead: LoadAhead, allowed: Bounds) -> Plan:
+        """The fewest cores that hold the aim at the planned rate and catch up in time."""
+        factor = growth(measurement, ahead)
+        plan = self._plan_with(measurement, ahead, factor, None, allowed)
+        # More tasks are harder to balance: plan again with the imbalance that the plan would have.
+        for _ in range(2):
+            again = self._plan_with(measurement, ahead, factor, plan.cores, allowed)
+            if again.total <= plan.total:
+                break
+            plan = again
+        return self._with_reserve(measurement, factor, plan, allowed)
+
+    def expected_s(
+        self, measurement: Measurement, ahead: LoadAhead, cores: dict[str, int]
+    ) -> float:
+        """The mean latency to expect of the present tasks at the planned rate, calibrated."""
+        stations = self._model.stations(measurement, growth(measurement, ahead), cores) or []
+        parts = [
+            station.visit_ratio * station.latency(k)
+            for station, k in zip(stations, cores.values(), strict=True)
+        ]
+        return sum(parts) * self._calibration.bias
+
+    def loses_surge(
+        self, measurement: Measurement, ahead: LoadAhead, cores: dict[str, int], surge: float
+    ) -> bool:
+        """Whether a surge that could be met breaks the target on these cores, beyond the band."""
+        stations = self._model.stations(measurement, growth(measurement, ahead), cores)
+        if surge <= 1.0 or stations is None or not self._model.settled(measurement):
+            return False
+        late_s = surge_latency_s(stations, list(cores.values()), surge)
+        return late_s * self._calibration.reach * self._options.aim > self._target.latency_s
+
+    def enlarged(self, measurement: Measurement, plan: Plan, cores: int, allowed: Bounds) -> Plan:
+        """The plan with so many cores in total, the further ones where they help most."""
+        stations = self._model.stations(measurement)
+        assert stations is not None
+        names = list(plan.cores)
+        most = [most_of(measurement, name, allowed.most) for name in names]
+        try:
+            allocation = assign(stations, cores, least=list(plan.cores.values()), most=most)
+        except Infeasible:
+            return plan
+        chosen = {name: int(k) for name, k in zip(names, allocation.cores, strict=True)}
+        return Plan(chosen, allocation.latency_s, plan.notes)
+
+    def _with_reserve(
+        self, measurement: Measurement, factor: float, plan: Plan, allowed: Bounds
+    ) -> Plan:
+        """The plan with the reserve for a surge, where there are so many cores."""
+        stations = self._model.stations(measurement, factor, plan.cores)
+        if plan.limit is not None or self._options.surge_factor <= 1.0 or stations is None:
+            return plan
+        allocation, surge = with_reserve(
+            stations,
+            Allocation(np.array(list(plan.cores.values())), plan.total, plan.latency_s),
+            goal_s=self._target.latency_s / self._calibration.reach,
+            surge=self._options.surge_factor,
+            most=[most_of(measurement, name, _ANY) for name in plan.cores],
+            budget=allowed.most,
+        )
+        cores = {name: int(k) for name, k in zip(plan.cores, allocation.cores, strict=True)}
+        return dataclasses.replace(plan, cores=cores, latency_s=allocation.latency_s, surge=surge)
+
+    def _plan_with(
+        self,
+        measurement: Measurement,
+        ahead: LoadAhead,
+        factor: float,
+        cores: dict[str, int] | None,
+        allowed: Bounds,
+    ) -> Plan:
+        stations = self._model.stations(measurement, factor, cores)
+        assert stations is not None  # asked only once every segment is known
+        names = [segment.name for segment in measurement.segments]
+        most = [most_of(measurement, name, _ANY) for name in names]
+        mean_s = self._options.aim * self._target.latency_s / self._calibration.reach
+        least = [
+            self._to_catch_up(segment, station, min(limit, allowed.most))
+            for segment, station, limit in zip(measurement.segments, stations, most, strict=True)
+        ]
+        notes: tuple[str, ...] = ()
+        limit = None
+        try:
+            allocation = provision(stations, mean_s, least=least, most=most)
+        except LatencyOutOfReach as error:
+            floor_s = error.latency_reachable_s * self._calibration.reach
+            if floor_s > self._target.latency_s and self._model.settled(measurement):
+                notes = (self._floor_note(floor_s),)
+            lowest_s = error.latency_reachable_s * NEAR_FLOOR
+            allocation = provision(stations, lowest_s, least=least, most=most)
+        except Infeasible:
+            allocation = _overloaded(stations, most)
+        if allocation.total > allowed.most:
+            limit = (
+                f"{allocation.total} cores are needed for {ahead.planned:,.0f} rows/s, but"
+                f" {allowed.most} are the maximum"
+            )
+            allocation = _within_maximum(stations, most, allowed.most)
+        chosen = {name: int(k) for name, k in zip(names, allocation.cores, strict=True)}
+        return Plan(_at_least(chosen, most, allowed.least), allocation.latency_s, notes, limit)
+
+    def _to_catch_up(
+        self, segment: SegmentMeasurement, station: MicroBatchStation, most: int
+    ) -> int:
+        """The fewest cores with which the segment is back at its target within `catch_up_s`.
+
+        It counts for a segment that is late, and for one that soon will be: rows keep arriving
+        until the running batch ends, half a batch of them on average.
+        """
+        tasks = max(segment.tasks, 1)
+        late = self._calibration.late(segment)
+        goal_s, reach = self._calibration.goal_s, self._calibration.reach
+        if not late and station.latency(tasks) * reach <= goal_s:
+            return 1
+        running_s = station.cost.duration_s(segment.backlog_rows, tasks, station.imbalance)
+        arriving = 0.0 if late else 0.5 * station.arrival_rate * running_s
+        return cores_to_catch_up(
+            station.cost,
+            rate=station.arrival_rate,
+            imbalance=self._model.segment(segment.name).imbalances(most),
+            backlog_rows=segment.backlog_rows + arriving,
+            steady_s=goal_s / reach / SOJOURN_BATCHES,
+            within_s=self._options.catch_up_s,
+        )
+
+    def _floor_note(self, floor_s: float) -> str:
+        return (
+            f"the target of {self._target} is below this pipeline's floor: the lowest"
+            f" {self._target.kind} latency that any number of cores gives is"
+            f" {format_duration(floor_s, round_up=True)}; it runs at its best"
+        )
+
+
+def growth(measurement: Measurement, ahead: LoadAhead) -> float:
+    """The planned load over the present one."""
+    return ahead.planned / measurement.arrival_rate if measurement.arrival_rate > 0 else 1.0
+
+
+def _within_maximum(stations: list[MicroBatchStation], most: list[int], cores: int) -> Allocation:
+    """The best split of all the cores that are allowed."""
+    try:
+        return assign(stations, cores, most=np.minimum(most, cores))
+    except Infeasible:
+        return _by_load(stations, cores, most)
+
+
+def _at_least(cores: dict[str, int], most: list[int], least: int) -> dict[str, int]:
+    """The minimum of cores, the spare ones to the segments in turn."""
+    spare = least - sum(cores.values())
+    limits = dict(zip(cores, most, strict=True))
+    while spare > 0 and any(cores[name] < limits[name] for name in cores):
+        for name in cores:
+            if spare > 0 and cores[name] < limits[name]:
+                cores[name] += 1
+                spare -= 1
+    return cores
+
+
+def _overloaded(stations: list[MicroBatchStation], most: list[int]) -> Allocation:
+    """A segment cannot keep up within its own maximum: every one as wide as it may or needs."""
+    cores = np.array(
+        [min(station.stable_from, limit) for station, limit in zip(stations, most, strict=True)]
+    )
+    return Allocation(cores, int(cores.sum()), math.inf)
+
+
+def _by_load(stations: list[MicroBatchStation], cores: int, most: list[int]) -> Allocation:
+    """Too few cores to keep up with everything: in proportion to the load."""
+    load = np.array([max(station.load, 1e-9) for station in stations])
+    given = np.maximum(np.floor(cores * load / load.sum()).astype(np.int64), 1)
+    given = np.minimum(given, most)
+    for index in np.argsort(-load):
+        given[index] = min(given[index] + max(cores - int(given.sum()), 0), most[index])
+    return Allocation(given, int(given.sum()), math.inf)

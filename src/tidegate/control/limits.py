@@ -1,0 +1,34 @@
+"""When changes may be made, whatever a policy wishes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tidegate.control.periods import Period
+from tidegate.errors import AskedWrongly
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The controller holds decisions back that break one of these."""
+
+    t_ra_s: float = 0.0
+    """T_ra: at least this long between two changes of cores or tasks (DRS IV-B)."""
+    scale_out_cooldown_s: float = 0.0
+    """After any change, this long before a scale-out."""
+    scale_in_cooldown_s: float = 0.0
+    """After any change, this long before a scale-in."""
+    dry_run: bool = False
+    """Decide and record, but act on nothing."""
+    excluded: tuple[Period, ...] = ()
+    """Times of the day in which nothing changes."""
+    emergencies: bool = False
+    """Whether a scale-out for a backlog may be made even then."""
+
+    def __post_init__(self) -> None:
+        if min(self.t_ra_s, self.scale_out_cooldown_s, self.scale_in_cooldown_s) < 0.0:
+            raise AskedWrongly("T_ra and cooldowns are durations; give 0 seconds or more")
+
+
+def excluded_periods(texts: Sequence[str]) -> tuple[Period, ...]:
+    """Periods as a person writes them: `09:00-10:00`."""
+    return tuple(Period.parse(text) for text in texts)

@@ -1,0 +1,139 @@
+"""What a micro-batch costs, and what follows from it at a latency target: the one formula.
+
+A batch of N rows on k tasks takes D = a(k) + N c(k): a(k) = a0 + a1 k is the fixed cost and
+c(k) = w delta / k the work of a row spread over k tasks of imbalance delta. In the steady state
+N = lambda D, so D = a / (1 - rho) with rho = lambda c, and a row, which waits half a batch and is
+done when the next one ends, takes E[T] = 1.5 D. Solved for the load, the cores and the share of
+rows to keep, this is all that planning, shedding and sharing need to know of a pipeline.
+"""
+
+import math
+from dataclasses import dataclass
+
+from scipy.special import ndtri
+
+from tidegate.errors import AskedWrongly
+
+SOJOURN_BATCHES = 1.5
+"""E[T] over D: half a batch of waiting, then the batch itself."""
+REACHABLE = 1.05
+"""A target must be this far above the floor to be within reach of shedding."""
+BELOW_FLOOR = 2.0
+"""Where the target is out of reach, a latency of this many floors is aimed at instead."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchCost:
+    """What a micro-batch costs: the three numbers that can be learned from a running query."""
+
+    fixed_s: float
+    """a0: planning and commit, whatever the batch."""
+    per_task_s: float = 0.0
+    """a1: what every further task adds; above zero, more cores can hurt."""
+    work_s: float
+    """w: core seconds per row."""
+
+    def __post_init__(self) -> None:
+        if not (self.fixed_s >= 0.0 and self.per_task_s >= 0.0 and self.work_s >= 0.0):
+            raise AskedWrongly(
+                f"a batch's cost cannot be negative, but is {self}; give three numbers from zero up"
+            )
+
+    def overhead_s(self, tasks: int) -> float:
+        """a(k)."""
+        return self.fixed_s + self.per_task_s * tasks
+
+    def row_s(self, tasks: int, imbalance: float = 1.0) -> float:
+        """c(k): what one more row adds to the batch."""
+        return self.work_s * imbalance / tasks
+
+    def duration_s(self, rows: float, tasks: int, imbalance: float = 1.0) -> float:
+        """D for a batch of `rows`."""
+        return self.overhead_s(tasks) + rows * self.row_s(tasks, imbalance)
+
+    def throughput(
+        self, tasks: int, latency_s: float, *, imbalance: float = 1.0, interval_s: float = 0.0
+    ) -> float:
+        """tau(T_max): most rows per second with a mean latency of at most `latency_s`.
+
+        From 1.5 a / (1 - tau c) = T_max: tau = (1 - 1.5 a / T_max) / c; a fixed interval P also
+        bounds it by P/2 + a + tau P c = T_max. Zero when the fixed cost alone takes too long.
+        """
+        overhead_s = self.overhead_s(tasks)
+        row_s = self.row_s(tasks, imbalance)
+        share = 1.0 - SOJOURN_BATCHES * overhead_s / latency_s
+        if interval_s > 0.0:
+            share = min(share, (latency_s - interval_s / 2.0 - overhead_s) / interval_s)
+        if share <= 0.0:
+            return 0.0
+        return share / row_s if row_s > 0.0 else float("inf")
+
+    def floor_s(self, tasks: int, interval_s: float = 0.0) -> float:
+        """E[T] of batches with no rows in them: what neither cores nor shedding can lower."""
+        overhead_s = self.overhead_s(tasks)
+        return max(SOJOURN_BATCHES * overhead_s, interval_s / 2.0 + overhead_s)
+
+    def kept(self, rate: float, tasks: int, latency_s: float) -> float:
+        """The share of `rate` rows per second that is within the target: min(1, tau(T) / lambda).
+
+        Where the target is below the floor, the latency that is aimed at instead counts.
+        """
+        aim_s = reachable_s(latency_s, self.floor_s(tasks))
+        sustained = self.throughput(tasks, aim_s)
+        return 1.0 if sustained >= rate else sustained / rate
+
+    def cores_for(self, rate: float, latency_s: float, *, imbalance: float = 1.0) -> int:
+        """The fewest cores with tau(T) >= `rate`: k >= lambda w delta / (1 - 1.5 a / T).
+
+        Refused when the target is below the floor, which no number of cores lowers. With a cost
+        per task, k also stands on the right-hand side, and the smaller root is the answer.
+        """
+        load = rate * self.work_s * imbalance
+        room = 1.0 - SOJOURN_BATCHES * self.fixed_s / latency_s
+        slope = SOJOURN_BATCHES * self.per_task_s / latency_s
+        found = room * room - 4.0 * slope * load
+        if room <= 0.0 or found < 0.0:
+            raise AskedWrongly(
+                f"no number of cores holds {latency_s:g} s at {rate:g} rows/s, with"
+                f" {self.fixed_s:g} s of fixed cost in every batch; give a longer target"
+            )
+        exact = load / room if slope == 0.0 else (room - math.sqrt(found)) / (2.0 * slope)
+        return max(math.ceil(exact - 1e-9), 1)
+
+    def most_throughput(
+        self, most: int, latency_s: float, *, imbalance: float = 1.0, interval_s: float = 0.0
+    ) -> float:
+        """The most of tau(T_max) over 1 to `most` tasks: with a cost per task, all are not best.
+
+        (1 - 1.5 (a0 + a1 k) / T) k is highest at k = (T / 1.5 - a0) / 2 a1; with an interval that
+        binds, (T - P/2 - a0 - a1 k) k at k = (T - P/2 - a0) / 2 a1.
+        """
+        tried = {1, most}
+        if self.per_task_s > 0.0:
+            for room_s in (latency_s / SOJOURN_BATCHES, latency_s - interval_s / 2.0):
+                best = (room_s - self.fixed_s) / (2.0 * self.per_task_s)
+                tried |= {min(max(int(best) + more, 1), most) for more in (0, 1)}
+        return max(
+            self.throughput(tasks, latency_s, imbalance=imbalance, interval_s=interval_s)
+            for tasks in tried
+        )
+
+
+def chance_imbalance(rows: float, tasks: int) -> float:
+    """delta of rows that fall on tasks by chance: a task has N/k of them, with its root as spread.
+
+    The fullest of k tasks lies as far above the mean as the largest of k normal draws (Blom's
+    approximation of its expectation), so small batches on many tasks are never balanced.
+    """
+    if rows <= 0.0 or tasks <= 1:
+        return 1.0
+    highest = float(ndtri((tasks - 0.375) / (tasks + 0.25)))
+    return min(1.0 + highest * math.sqrt((tasks - 1) / rows), float(tasks))
+
+
+def reachable_s(target_s: float, floor_s: float) -> float:
+    """The latency to aim at by shedding: the target, or twice the floor where it is out of reach.
+
+    Below the floor even a batch with no rows is late, so shedding everything would not help.
+    """
+    return target_s if floor_s * REACHABLE <= target_s else BELOW_FLOOR * floor_s
