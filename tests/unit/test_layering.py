@@ -1,6 +1,7 @@
 """Imports go downward only, and the rooms that decide are pure. Read from the source, not run."""
 
 import ast
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,50 @@ IMPURE_CALLS = {
 }
 
 
+TYPES_ONLY = {
+    ("pipelines/stream.py", "tidegate.spark.options"),
+    ("pipelines/stream.py", "tidegate.spark.run"),
+}
+"""Upward imports under TYPE_CHECKING: `Stream.start` takes the body's options and returns its
+`Run`, and type checkers should know. Nothing is imported at run time."""
+
+DOOR = "door"
+"""The files of control/ itself: data types, the controller, and what puts them together."""
+ASSEMBLERS = {"assemble", "rehearsal"}
+"""The files of the door that may import mechanisms."""
+BESIDE = {
+    ("latency", "allocation"): "its planner is DRS's allocator",
+    ("learning", "shards"): "the imbalance to expect is the one that the balancer leaves",
+    ("placement", "shards"): "a split divides an executor's shards by the balancer's rule",
+}
+"""Mechanisms that import another one, and why. All may import `learning` and the door."""
+
+
+def mechanism(parts: tuple[str, ...] | list[str]) -> str:
+    """The folder of control/ that a file or module is in."""
+    return parts[0] if len(parts) > 1 else DOOR
+
+
+def mechanism_faults(root: Path) -> list[str]:
+    """Imports inside control/ that go from the door to a mechanism, or between mechanisms."""
+    found = []
+    for path in sorted((root / "control").rglob("*.py")):
+        relative = path.relative_to(root / "control")
+        home = mechanism(relative.parts)
+        if home == DOOR and relative.stem in ASSEMBLERS:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for module in imported(node, Path("control") / relative):
+                parts = module.split(".")
+                if parts[:2] != ["tidegate", "control"] or len(parts) < 3:
+                    continue
+                other = mechanism(parts[2:]) if (root / "control" / parts[2]).is_dir() else DOOR
+                allowed = {home, DOOR, *(() if home == DOOR else ("learning",))}
+                if other not in allowed and (home, other) not in BESIDE:
+                    found.append(f"control/{relative} imports {module}")
+    return found
+
+
 def faults(root: Path) -> list[str]:
     """Every import and call below `root` that breaks a rule, with its place."""
     found = []
@@ -66,15 +111,26 @@ def faults(root: Path) -> list[str]:
         if room == "__init__":
             continue
         tree = ast.parse(path.read_text(encoding="utf-8"))
+        typed = set(under_type_checking(tree))
         for node in ast.walk(tree):
             place = f"{relative}:{getattr(node, 'lineno', 0)}"
             for module in imported(node, relative):
+                if (relative.as_posix(), module) in TYPES_ONLY and node in typed:
+                    continue
                 found += [f"{place} {fault}" for fault in import_faults(room, module)]
             if room in PURE and isinstance(node, ast.Call):
                 name = ".".join(dotted(node.func)[-3:])
                 if any(name == call or name.endswith(f".{call}") for call in IMPURE_CALLS):
                     found.append(f"{place} calls {name}")
     return found
+
+
+def under_type_checking(tree: ast.AST) -> Iterator[ast.AST]:
+    """Everything below `if TYPE_CHECKING:`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and dotted(node.test)[-1:] == ["TYPE_CHECKING"]:
+            for statement in node.body:
+                yield from ast.walk(statement)
 
 
 def imported(node: ast.AST, relative: Path) -> list[str]:
@@ -114,6 +170,30 @@ def dotted(node: ast.expr) -> list[str]:
 
 def test_the_tree_keeps_the_rules() -> None:
     assert faults(SOURCE) == []
+
+
+def test_mechanisms_keep_to_themselves() -> None:
+    assert mechanism_faults(SOURCE) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "count"),
+    [
+        ("controller.py", "from tidegate.control.shards.balance import Balancer", 1),
+        ("assemble.py", "from tidegate.control.shards.balance import Balancer", 0),
+        ("shedding/a.py", "from tidegate.control.latency.policy import LatencyPolicy", 1),
+        ("shedding/a.py", "from tidegate.control.learning.smoothing import Alpha", 0),
+        ("latency/a.py", "from tidegate.control.allocation.allocate import assign", 0),
+        ("shards/a.py", "from tidegate.control.decision import Decision", 0),
+    ],
+)
+def test_a_mechanism_that_imports_another_is_found(
+    tmp_path: Path, file: str, line: str, count: int
+) -> None:
+    for folder in ("shards", "shedding", "latency", "allocation", "learning"):
+        (tmp_path / "control" / folder).mkdir(parents=True)
+    (tmp_path / "control" / file).write_text(line + "\n")
+    assert len(mechanism_faults(tmp_path)) == count
 
 
 def test_every_room_is_read() -> None:

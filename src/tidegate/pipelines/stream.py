@@ -1,6 +1,6 @@
 """The fluent way to write a pipeline: every step takes a stream and gives a stream."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,13 +25,18 @@ from tidegate.pipelines.shedding import WEIGHT, ShedClass, shedding_of
 from tidegate.units import parse_duration
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from pyspark.sql import DataFrame
 
+    from tidegate.spark.options import StartOptions
+    from tidegate.spark.run import Run
+
 Tasks = int | tuple[int, int | None] | None
-_starter: Callable[..., Any] | None = None
+_starter: "Callable[..., Run] | None" = None
 
 
-def set_starter(start: Callable[..., Any]) -> None:
+def set_starter(start: "Callable[..., Run]") -> None:
     """Let a body offer to run pipelines, so that this room need not know any body."""
     global _starter
     _starter = start
@@ -310,62 +315,16 @@ class Stream:
         self.graph.add(ready)
         return self
 
-    def start(
-        self,
-        checkpoint: str,
-        *,
-        trigger: str | None = None,
-        tasks: int | None = None,
-        cache: str | None = None,
-        sample_every: int = 1,
-        target: str | None = None,
-        cores: int | tuple[int, int] | None = None,
-        policy: str = "latency",
-        percentile: int | None = None,
-        tick: str = "1 second",
-        catch_up: str = "5 seconds",
-        scale_in_after: str = "10 seconds",
-        between_changes: str | None = None,
-        excluded: Sequence[str] = (),
-        dry_run: bool = False,
-        shed: bool | str = False,
-    ) -> Any:
-        """Start the whole pipeline, checked before anything runs; gives the `tg.Run`.
+    def start(self, checkpoint: str, **options: "Unpack[StartOptions]") -> "Run":
+        """Start the whole pipeline, checked before anything runs.
 
         `checkpoint` is a directory or a URL; a second start with it goes on where the first ended.
-        `trigger` ("2 seconds") begins a micro-batch at that interval; without, one follows the
-        other. `tasks` is what operators begin with (otherwise the session's cores). `cache` is the
-        nodes' own directory of state files; `sample_every` notes the arrival of one row in so many.
-
-        With `target` ("2 seconds") a control loop keeps the mean latency, or that of `percentile`
-        (50, 95, 99), with at least and at most `cores`. `policy` decides; it looks once a `tick`,
-        works a backlog off within `catch_up`, gives cores back when it could for `scale_in_after`,
-        leaves `between_changes` between two changes, and changes nothing in `excluded` periods
-        ("09:00-10:00", UTC) or in a `dry_run`. docs/decisions.md explains them. With `shed` (True,
-        or the name of a shedder) rows are shed when more cores cannot come in time or are not
-        allowed: docs/overload.md.
+        With `target` ("2 seconds") a control loop keeps that latency. docs/options.md has the
+        options, docs/decisions.md and docs/overload.md explain them.
         """
         if _starter is None:
             raise TidegateError("no body is loaded that could run a pipeline; import tidegate")
-        return _starter(
-            self.graph,
-            checkpoint=checkpoint,
-            trigger=trigger,
-            tasks=tasks,
-            cache=cache,
-            sample_every=sample_every,
-            target=target,
-            cores=cores,
-            policy=policy,
-            percentile=percentile,
-            tick=tick,
-            catch_up=catch_up,
-            scale_in_after=scale_in_after,
-            between_changes=between_changes,
-            excluded=excluded,
-            dry_run=dry_run,
-            shed=shed,
-        )
+        return _starter(self.graph, checkpoint, **options)
 
     def _add(self, node: Node) -> "Stream":
         self.graph.add(node)

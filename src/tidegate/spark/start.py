@@ -3,18 +3,19 @@
 import hashlib
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, Unpack
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tidegate.control.assemble import DEFAULT_POLICY, policy_name
+from tidegate.control.assemble import Assembly
 from tidegate.control.rehearsal import rehearse
 from tidegate.errors import AskedWrongly
 from tidegate.pipelines.graph import Graph, Node, Source
 from tidegate.pipelines.schema import struct_of
 from tidegate.pipelines.shedding import ShedClass
-from tidegate.pipelines.stream import set_starter
+from tidegate.pipelines.stream import Stream, set_starter
 from tidegate.spark.batch.allocation import Allocation
 from tidegate.spark.batch.anchors import Anchors
 from tidegate.spark.batch.channel import FORMAT, ChannelSource
@@ -22,8 +23,10 @@ from tidegate.spark.batch.checkpoint import Checkpoint
 from tidegate.spark.batch.compile import Compiler, tagged
 from tidegate.spark.batch.report import Reports
 from tidegate.spark.batch.segment import SegmentRun
-from tidegate.spark.loop.loop import ControlLoop, ControlOptions, control_options
+from tidegate.spark.loop.assembly import assembly_of
+from tidegate.spark.loop.loop import ControlLoop
 from tidegate.spark.loop.reach import check_reach
+from tidegate.spark.options import StartOptions, describe, filled, option, takes
 from tidegate.spark.python_workers import start_workers
 from tidegate.spark.run import Run
 from tidegate.spark.state.files import Durable
@@ -32,70 +35,45 @@ from tidegate.units import parse_duration
 CACHE_VARIABLE = "TIDEGATE_CACHE"
 
 
-def start(
-    graph: Graph,
-    *,
-    checkpoint: str,
-    trigger: str | None = None,
-    tasks: int | None = None,
-    cache: str | None = None,
-    sample_every: int = 1,
-    target: str | None = None,
-    cores: int | tuple[int, int] | None = None,
-    policy: str = DEFAULT_POLICY,
-    percentile: int | None = None,
-    tick: str = "1 second",
-    catch_up: str = "5 seconds",
-    scale_in_after: str = "10 seconds",
-    between_changes: str | None = None,
-    excluded: Sequence[str] = (),
-    dry_run: bool = False,
-    shed: bool | str = False,
-) -> Run:
+@takes(StartOptions)
+def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run:
     """Check the pipeline and its checkpoint, start one query per segment, and keep the target.
 
-    `Stream.start` says what each option does; its options are these.
+    `checkpoint` is a directory or a URL; a second start with it goes on where the first ended.
+    Everything is checked before anything runs. docs/options.md has the options,
+    docs/decisions.md and docs/overload.md explain them.
     """
+    given = filled(StartOptions, options)
     graph.check()
-    trigger_ms = None if trigger is None else _interval_ms(trigger)
-    _check_counts(tasks, sample_every)
+    trigger_ms = None if given["trigger"] is None else _interval_ms(given["trigger"])
+    _check_counts(given)
     session = _session(graph)
     if "://" not in checkpoint:
         checkpoint = str(Path(checkpoint).absolute())  # tasks have other working directories
-    options = None
-    asked = (
-        cores is not None or dry_run or excluded or policy_name(policy) != DEFAULT_POLICY or shed
-    )
-    if target is None and asked:
-        raise AskedWrongly(
-            "cores, policy, excluded, dry_run and shed say how a target is to be kept; give "
-            "target=, or leave them out"
-        )
-    if target is not None:
-        options = control_options(
-            session,
-            target=target,
-            cores=cores,
-            policy=policy,
-            percentile=percentile,
-            tick=tick,
-            catch_up=catch_up,
-            scale_in_after=scale_in_after,
-            between_changes=between_changes,
-            excluded=excluded,
-            dry_run=dry_run,
-            shed=shed,
-            classes=_classes(graph),
-        )
-    if options is not None:
-        check_reach(session, options, checkpoint, (trigger_ms or 0) / 1e3)
-        rehearse(options.assembly)
+    assembly = None
+    if given["target"] is not None:
+        assembly = assembly_of(session, given, classes=_classes(graph))
+        check_reach(session, assembly, checkpoint, (trigger_ms or 0) / 1e3)
+        rehearse(assembly)
+    else:
+        _refuse_without_target(given)
     start_workers(session)
-    run = _queries(graph, session, checkpoint, trigger_ms, tasks, cache, sample_every, options)
-    if options is not None:
-        run.loop = ControlLoop(run, session, options, checkpoint)
+    run = _queries(graph, session, checkpoint, trigger_ms, given, assembly)
+    if assembly is not None:
+        run.loop = ControlLoop(run, session, assembly, checkpoint)
         run.loop.start()
     return run
+
+
+def _refuse_without_target(given: Mapping[str, Any]) -> None:
+    """What says how a target is kept means nothing without one."""
+    without = ("cores", "executors", "policy", "excluded", "dry_run", "shed")
+    named = [name for name in without if given[name] != option(name).default]
+    if named:
+        raise AskedWrongly(
+            f"{' and '.join(named)} say{'s' if len(named) == 1 else ''} how a target is to be kept;"
+            " give target=, or leave this out"
+        )
 
 
 def _queries(
@@ -103,31 +81,27 @@ def _queries(
     session: SparkSession,
     checkpoint: str,
     trigger_ms: int | None,
-    tasks: int | None,
-    cache: str | None,
-    sample_every: int,
-    options: ControlOptions | None,
+    given: Mapping[str, Any],
+    assembly: Assembly | None,
 ) -> Run:
     place = Checkpoint(Durable(checkpoint))
     place.open(graph)
     mark = _mark(checkpoint)
     session.dataSource.register(ChannelSource)
-    least = (
-        session.sparkContext.defaultParallelism
-        if options is None
-        else options.assembly.bounds.least
-    )
-    given = cache or os.environ.get(CACHE_VARIABLE)
+    least = session.sparkContext.defaultParallelism
+    if assembly is not None:
+        least = assembly.bounds.least
+    cache = given["cache"] or os.environ.get(CACHE_VARIABLE)
     shared = str(Path(tempfile.gettempdir()) / f"tidegate-{os.getuid()}")
-    folder = f"{given or shared}/{mark}"
+    folder = f"{cache or shared}/{mark}"
     segments: dict[str, SegmentRun] = {}
     for segment in graph.segments():
         reports = Reports(session.sparkContext)
         part = SegmentRun(
             segment,
             place,
-            Allocation(segment.nodes, tasks or least),
-            Compiler(segment, place.state, folder, reports.accumulator, sample_every),
+            Allocation(segment.nodes, given["tasks"] or least),
+            Compiler(segment, place.state, folder, reports.accumulator, given["sample_every"]),
             reports,
             Anchors(session, shared=Path(folder).is_absolute()),
         )
@@ -168,8 +142,9 @@ def _interval_ms(text: str) -> int:
     return milliseconds
 
 
-def _check_counts(tasks: int | None, sample_every: int) -> None:
-    for name, value in (("tasks", tasks), ("sample_every", sample_every)):
+def _check_counts(given: Mapping[str, Any]) -> None:
+    for name in ("tasks", "sample_every"):
+        value = given[name]
         if value is not None and value < 1:
             raise AskedWrongly(f"{name}={value}: give a whole number from 1")
 
@@ -211,3 +186,4 @@ def _mark(checkpoint: str) -> str:
 
 
 set_starter(start)
+describe(Stream.start, StartOptions)

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from tidegate.apps.planetlab import Planetlab, node_rates, readings, start_planetlab
+from tidegate.control import assemble
 from tidegate.workload.cpu import cpu_series
 
 pytestmark = pytest.mark.spark
@@ -19,8 +20,8 @@ class Half:
         self._inner = inner
         self.name = inner.name
 
-    def decide(self, measurement):
-        return replace(self._inner.decide(measurement), keep=0.5)
+    def decide(self, measurement, constraints):
+        return replace(self._inner.decide(measurement, constraints), keep=0.5)
 
 
 def test_the_nodes_rates_are_the_papers() -> None:
@@ -49,7 +50,7 @@ def test_every_query_gets_every_reading() -> None:
 
 
 def test_offered_is_kept_and_shed_for_every_node(spark, tmp_path, wait_for, monkeypatch) -> None:
-    monkeypatch.setattr("tidegate.spark.loop.loop.shedding", lambda policy, **_: Half(policy))
+    monkeypatch.setattr(assemble, "SheddingPolicy", lambda policy, *_, **__: Half(policy))
     run = start_planetlab(
         spark, cpu_series(), str(tmp_path / "ck"), queries=2, target_s=2.0, shed=True
     )

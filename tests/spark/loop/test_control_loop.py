@@ -7,12 +7,13 @@ import pytest
 
 import tidegate as tg
 from tidegate.apps.waiting import Waiting, waiting_map
+from tidegate.control.assemble import new_controller
 from tidegate.control.decision import Decision
 from tidegate.control.replay import replay
 from tidegate.errors import AskedWrongly
 from tidegate.pipelines.functions import count
 from tidegate.recording import read_records
-from tidegate.spark.loop.loop import ControlLoop, new_controller
+from tidegate.spark.loop.loop import ControlLoop
 from tidegate.spark.loop.negotiate import LocalBudget
 from tidegate.spark.measure.pipeline_meter import STALE_S, STUCK_S, PipelineMeter, active_tasks
 from tidegate.spark.measure.running_batch import early
@@ -58,7 +59,7 @@ def test_its_records_replay_to_the_same_decisions(spark, tmp_path, wait_for) -> 
     def bare(decision):
         return dataclasses.replace(decision, notes=())
 
-    again = replay(records, new_controller(loop.options))
+    again = replay(records, new_controller(loop.assembly))
     assert [bare(d) for d in again] == [bare(record.decision) for record in records]
 
 

@@ -5,9 +5,14 @@ import inspect
 import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
+from tests.helpers.places import ROOT
+from tidegate.control.latency.options import LatencyOptions
 from tidegate.errors import AskedWrongly
 from tidegate.pipelines.stream import Stream, pipeline
+from tidegate.spark.loop.attach import attach
+from tidegate.spark.options import AttachOptions, StartOptions, declared, markdown, option
 from tidegate.spark.start import start
+from tidegate.units import parse_duration
 
 
 class Frame:
@@ -21,16 +26,33 @@ class Frame:
         raise AssertionError("Spark was asked")
 
 
-def options(function) -> dict[str, tuple]:
+@pytest.mark.parametrize(
+    ("function", "kind"),
+    [(start, StartOptions), (Stream.start, StartOptions), (attach, AttachOptions)],
+)
+def test_signature_and_docstring_are_made_from_the_declaration(function, kind):
     parameters = inspect.signature(function).parameters.values()
-    return {p.name: (p.annotation, p.default) for p in parameters if p.kind is p.KEYWORD_ONLY}
+    shown = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+    assert shown == {name: one.default for name, one in declared(kind).items()}
+    assert all(
+        f"    {name}: {one.help}" in function.__doc__ for name, one in declared(kind).items()
+    )
 
 
-def test_a_stream_offers_the_options_of_the_body():
-    body = options(start)
-    body.pop("checkpoint")
-    assert options(Stream.start) == body
-    assert all(f"`{name}`" in Stream.start.__doc__ for name in body)
+def test_what_both_calls_have_is_the_same():
+    both = declared(StartOptions).keys() & declared(AttachOptions).keys()
+    assert {"target", "cores", "executors", "catch_up", "scale_in_after"} <= both
+    assert all(option(name, StartOptions) == option(name, AttachOptions) for name in both)
+
+
+def test_the_docs_have_the_table():
+    assert markdown() in (ROOT / "docs" / "options.md").read_text()
+
+
+def test_the_policies_defaults_are_the_options_defaults():
+    given = {name: one.default for name, one in declared(StartOptions).items()}
+    assert parse_duration(given["catch_up"]) == LatencyOptions().catch_up_s
+    assert parse_duration(given["scale_in_after"]) == LatencyOptions().scale_in_after_s
 
 
 @pytest.mark.parametrize(
@@ -42,6 +64,7 @@ def test_a_stream_offers_the_options_of_the_body():
         ({"trigger": "10us"}, "^trigger: '10us' is shorter than a millisecond"),
         ({"tasks": 0}, "^tasks=0: give a whole number from 1"),
         ({"sample_every": 0}, "^sample_every=0: give a whole number from 1"),
+        ({"traget": "2 seconds"}, "no option 'traget'; did you mean 'target'"),
     ],
 )
 def test_a_wrong_option_is_told_before_anything_starts(tmp_path, wrong, message):

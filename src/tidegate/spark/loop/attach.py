@@ -2,76 +2,52 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate.control.assemble import Assembly, new_controller
-from tidegate.control.bounds import Bounds
 from tidegate.control.controller import Controller
 from tidegate.control.decision import Decision
-from tidegate.control.latency.options import LatencyOptions
 from tidegate.control.measurement import Measurement
-from tidegate.control.target import Target
 from tidegate.errors import AskedWrongly
 from tidegate.recording import RecordWriter
+from tidegate.spark.loop.assembly import assembly_of
 from tidegate.spark.loop.boundary import QueryBoundary
-from tidegate.spark.loop.loop import limits
 from tidegate.spark.loop.negotiate import (
     ExecutorNegotiator,
     LocalBudget,
     Negotiator,
-    cores_per_executor,
-    cores_there,
     executors_up,
-    refuse_dynamic_allocation,
 )
 from tidegate.spark.loop.ticker import Ticker
-from tidegate.spark.master import parse_master
+from tidegate.spark.master import Master, parse_master
 from tidegate.spark.measure.attached_meter import AttachedMeter, ExecutorTime
-from tidegate.units import parse_duration
+from tidegate.spark.options import AttachOptions, filled, takes
 
 _ATTACHED: dict[str, "Attachment"] = {}
 """The attachment of each Spark application: two would undo each other's work."""
 _ONE_AT_A_TIME = threading.Lock()
 
 
+@takes(AttachOptions)
 def attach(
-    spark_or_query: SparkSession | StreamingQuery,
-    *,
-    target: str,
-    executors: int | tuple[int, int],
-    records: str | Path | None = None,
-    percentile: int | None = None,
-    tick: str = "1 second",
-    catch_up: str = "10 seconds",
-    scale_in_after: str = "30 seconds",
-    between_changes: str | None = None,
-    excluded: Sequence[str] = (),
-    dry_run: bool = False,
+    spark_or_query: SparkSession | StreamingQuery, **options: Unpack[AttachOptions]
 ) -> "Attachment":
-    """Keep running queries within `target` with `executors` between a minimum and a maximum.
+    """Keep running queries within a target by executors alone, with no change to their code.
 
     A session means all its queries, those that start later included; a query means that one. On
     `local[...]` there are no executors: queries are measured, decisions are recorded, and nothing
-    is done. Records go to the directory `records` when one is given. docs/attach.md has the rest.
+    is changed. docs/options.md has the options, docs/attach.md has the rest.
     """
+    given = filled(AttachOptions, options)
     session, queries = _what(spark_or_query)
-    least, most = (executors, executors) if isinstance(executors, int) else executors
-    if not 1 <= least <= most:
-        raise AskedWrongly(f"executors=({least}, {most}): give a minimum from 1 up to the maximum")
+    if given["target"] is None:
+        raise AskedWrongly("attach needs a target: give target='5 seconds'")
     master = parse_master(str(session.sparkContext.master))
-    goal, tick_s = Target(parse_duration(target), percentile), parse_duration(tick)
-    options = LatencyOptions(
-        catch_up_s=parse_duration(catch_up),
-        scale_in_after_s=parse_duration(scale_in_after),
-    )
-    allowed = limits(between_changes, excluded, dry_run=dry_run or master.in_one_process)
-    if not master.in_one_process:
-        refuse_dynamic_allocation(session)
+    assembly = assembly_of(session, {**given, "dry_run": given["dry_run"] or master.in_one_process})
     with _ONE_AT_A_TIME:
         application = str(session.sparkContext.applicationId)
         other = _ATTACHED.get(application)
@@ -80,50 +56,41 @@ def attach(
                 "something is attached to this Spark application already; stop it first, or attach "
                 "to the session, which takes all its queries"
             )
-        per_executor = 1 if master.in_one_process else cores_per_executor(session)
-        bounds = Bounds(least * per_executor, most * per_executor)
-        there = cores_there(session)
-        if there is not None and bounds.most > there:
-            raise AskedWrongly(
-                f"executors=({least}, {most}), but {master.url} has {there // per_executor}; lower "
-                "the maximum or start with a larger master"
-            )
-        negotiator: Negotiator
+        negotiator = _negotiator(session, assembly, master, dry_run=given["dry_run"])
         note = None
         if master.in_one_process:
-            negotiator = LocalBudget(session.sparkContext.defaultParallelism)
             note = f"{master.url} has no executors to scale: measured and recorded only"
-        elif dry_run:
-            negotiator = _Untouched(session, per_executor)
-        else:
-            negotiator = ExecutorNegotiator(
-                session,
-                per_executor,
-                bounds.clamp(executors_up(session) * per_executor),
-                # All queries, also those it is not attached to: they need their shuffle files, too.
-                boundary=QueryBoundary(session, lambda: session.streams.active),
-            )
-        assembly = Assembly(
-            target=goal,
-            bounds=bounds,
-            latency=options,
-            limits=allowed,
-            tick_s=tick_s,
-            cores_per_executor=per_executor,
-        )
         attachment = Attachment(
             session,
             spark_or_query if isinstance(spark_or_query, StreamingQuery) else None,
             new_controller(assembly),
             negotiator,
             AttachedMeter(queries, negotiator, ExecutorTime(session)),
-            tick_s=tick_s,
-            writer=None if records is None else RecordWriter(records),
+            tick_s=assembly.tick_s,
+            writer=None if given["records"] is None else RecordWriter(given["records"]),
             note=note,
         )
         _ATTACHED[application] = attachment
     attachment.start()
     return attachment
+
+
+def _negotiator(
+    session: SparkSession, assembly: Assembly, master: Master, *, dry_run: bool
+) -> Negotiator:
+    """Who asks for executors: nobody in one process and in a dry run."""
+    per_executor = assembly.cores_per_executor
+    if master.in_one_process:
+        return LocalBudget(session.sparkContext.defaultParallelism)
+    if dry_run:
+        return _Untouched(session, per_executor)
+    return ExecutorNegotiator(
+        session,
+        per_executor,
+        assembly.bounds.clamp(executors_up(session) * per_executor),
+        # All queries, also those it is not attached to: they need their shuffle files, too.
+        boundary=QueryBoundary(session, lambda: session.streams.active),
+    )
 
 
 class Attachment(Ticker):

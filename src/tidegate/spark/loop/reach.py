@@ -1,9 +1,10 @@
-"""Whether a target is within reach, asked before anything starts.
+"""Whether a target is within reach, checked before anything starts.
 
-Two things are certain: with a trigger a row waits half of its interval on average, and no
-micro-batch is quicker than an empty Spark job. With shedding, a target below that is refused,
-because rows would be dropped for nothing; without, it is said, and the pipeline runs at its best.
-The records of an earlier run on the same checkpoint tell more, and what they tell is said.
+Two things are certain: with a trigger, a row waits half of its interval on average, and no
+micro-batch is quicker than an empty Spark job. A target below that is refused with shedding,
+because rows would be dropped for nothing; without shedding it is a warning, and the pipeline runs
+at its best. The records of an earlier run on the same checkpoint know more; what they object to is
+a warning, too.
 """
 
 import time
@@ -12,29 +13,30 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from tidegate.control.assemble import Assembly
 from tidegate.control.shedding.classes import refuse_below_floor
 from tidegate.control.shedding.earlier_run import Earlier, earlier, objections
 from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.models.microbatch.batch_cost import BatchCost
 from tidegate.recording import CURRENT, read_readable
-from tidegate.spark.loop.loop import ControlOptions
+from tidegate.spark.master import parse_master
 from tidegate.spark.state.files import Durable
 
 _PROBED_BELOW_S = 1.0
-"""Nobody's empty job takes so long that a longer target is out of reach."""
+"""No empty job takes so long that a longer target could be out of reach."""
 _PROBES = 3
 _CERTAIN = 0.5
 """Of an empty job's time: jobs get quicker as the JVM gets warm."""
 
 
 def check_reach(
-    session: SparkSession, options: ControlOptions, checkpoint: str, trigger_s: float
+    session: SparkSession, assembly: Assembly, checkpoint: str, trigger_s: float
 ) -> None:
-    """Refuse what is certainly out of reach, and say what was the last time."""
-    assembly = options.assembly
+    """Refuse a target that is certainly out of reach, and warn of one that was so last time."""
     target_s, over_mean = assembly.target.latency_s, assembly.target.steady_ratio
+    master = parse_master(str(session.sparkContext.master))
     least_s = 0.0
-    if target_s < _PROBED_BELOW_S and options.local:
+    if target_s < _PROBED_BELOW_S and master.in_one_process:
         least_s = _CERTAIN * empty_job_s(session)
     empty = BatchCost(fixed_s=least_s, work_s=0.0)
     try:

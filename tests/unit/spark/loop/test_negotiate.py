@@ -4,11 +4,13 @@ import pytest
 
 from tests.helpers.fake_cluster import FakeCluster
 from tidegate.control.assemble import new_controller
+from tidegate.control.bounds import Bounds
 from tidegate.control.sharing.within_share import WithinShare
 from tidegate.control.whole_executors import WholeExecutors
 from tidegate.errors import AskedWrongly
-from tidegate.spark.loop.loop import control_options
+from tidegate.spark.loop.assembly import assembly_of
 from tidegate.spark.loop.negotiate import GRANT_PATIENCE_S, ExecutorNegotiator
+from tidegate.spark.options import StartOptions, filled
 
 
 def negotiator(cluster: FakeCluster, cores: int, per_executor: int = 1) -> ExecutorNegotiator:
@@ -137,20 +139,9 @@ def test_dynamic_allocation_is_refused() -> None:
         negotiator(cluster, 1)
 
 
-def options_of(cluster: FakeCluster, cores: tuple[int, int] | None):
-    return control_options(
-        cluster,
-        target="2 seconds",
-        cores=cores,
-        policy="latency",
-        percentile=None,
-        tick="1 second",
-        catch_up="5 seconds",
-        scale_in_after="10 seconds",
-        between_changes=None,
-        excluded=(),
-        dry_run=False,
-    )
+def assembled(cluster: FakeCluster, cores: tuple[int, int] | None, executors=None):
+    given = {"target": "2 seconds", "cores": cores, "executors": executors}
+    return assembly_of(cluster, filled(StartOptions, given))
 
 
 @pytest.mark.parametrize(
@@ -167,12 +158,22 @@ def options_of(cluster: FakeCluster, cores: tuple[int, int] | None):
 def test_a_pipeline_on_a_cluster_is_refused_what_cannot_be(master, conf, cores, said) -> None:
     given = {"spark.executor.cores": "1", **conf}
     with pytest.raises(AskedWrongly, match=said):
-        options_of(FakeCluster(1, master=master, **given), cores)
+        assembled(FakeCluster(1, master=master, **given), cores)
 
 
 def test_a_pipeline_asks_for_whole_executors() -> None:
-    options = options_of(FakeCluster(1, master="local-cluster[4,2,1024]"), (2, 8))
-    assert (options.assembly.cores_per_executor, options.local) == (2, False)
-    policy = new_controller(options.assembly).policy
+    assembly = assembled(FakeCluster(1, master="local-cluster[4,2,1024]"), (2, 8))
+    assert assembly.cores_per_executor == 2
+    policy = new_controller(assembly).policy
     assert policy.name == "latency"
     assert isinstance(policy, WithinShare) and isinstance(policy.inner, WholeExecutors)
+
+
+def test_executors_are_cores_of_whole_executors() -> None:
+    cluster = FakeCluster(1, master="local-cluster[4,2,1024]")
+    assert assembled(cluster, None, executors=(1, 4)).bounds == Bounds(2, 8)
+    assert assembled(cluster, None, executors=3).bounds == Bounds(6, 6)
+    with pytest.raises(AskedWrongly, match=r"executors=\(1, 5\), but the master has 4"):
+        assembled(cluster, None, executors=(1, 5))
+    with pytest.raises(AskedWrongly, match="they say the same thing twice"):
+        assembled(cluster, (2, 8), executors=(1, 4))

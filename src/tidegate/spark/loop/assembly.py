@@ -1,0 +1,108 @@
+"""From options and a session to what a controller is assembled from; mistakes are told here."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from tidegate.control.assemble import (
+    DEFAULT_POLICY,
+    DEFAULT_SHEDDER,
+    Assembly,
+    policy_name,
+    shedder_name,
+)
+from tidegate.control.bounds import Bounds
+from tidegate.control.latency.options import LatencyOptions
+from tidegate.control.limits import Limits, excluded_periods
+from tidegate.control.shedding.classes import Worth
+from tidegate.control.target import Target
+from tidegate.errors import AskedWrongly
+from tidegate.spark.loop.negotiate import (
+    cores_per_executor,
+    cores_there,
+    refuse_dynamic_allocation,
+)
+from tidegate.spark.master import parse_master
+from tidegate.spark.options import Count
+from tidegate.units import parse_duration
+
+
+def assembly_of(
+    session: SparkSession,
+    given: Mapping[str, Any],
+    *,
+    classes: Mapping[str, Worth] | None = None,
+) -> Assembly:
+    """What the user asked for (all options filled in), checked against the session's master."""
+    master = parse_master(str(session.sparkContext.master))
+    per_executor = 1 if master.in_one_process else cores_per_executor(session)
+    bounds = bounds_of(given["cores"], given["executors"], session, per_executor)
+    if not master.in_one_process:
+        refuse_dynamic_allocation(session)
+    shed = given.get("shed", False)
+    by = DEFAULT_SHEDDER if shed is True else shed
+    between_changes = given["between_changes"]
+    return Assembly(
+        target=Target(parse_duration(given["target"]), given["percentile"]),
+        bounds=bounds,
+        latency=LatencyOptions(
+            catch_up_s=parse_duration(given["catch_up"]),
+            scale_in_after_s=parse_duration(given["scale_in_after"]),
+        ),
+        limits=Limits(
+            t_ra_s=0.0 if between_changes is None else parse_duration(between_changes),
+            dry_run=given["dry_run"],
+            excluded=excluded_periods(given["excluded"]),
+        ),
+        tick_s=parse_duration(given["tick"]),
+        cores_per_executor=per_executor,
+        shed=shedder_name(by) if by else None,
+        classes=classes or {},
+        policy=policy_name(given.get("policy", DEFAULT_POLICY)),
+    )
+
+
+def bounds_of(
+    cores: Count, executors: Count, session: SparkSession, cores_per_executor: int
+) -> Bounds:
+    """The fewest and the most cores, whichever way they were given."""
+    there = cores_there(session)
+    if cores is not None and executors is not None:
+        raise AskedWrongly(
+            f"cores={cores} and executors={executors}: they say the same thing twice; give one"
+        )
+    if executors is not None:
+        least, most = _pair("executors", executors)
+        if there is not None and most * cores_per_executor > there:
+            raise AskedWrongly(
+                f"executors=({least}, {most}), but the master has {there // cores_per_executor};"
+                " lower the maximum or start with a larger master"
+            )
+        return Bounds(least * cores_per_executor, most * cores_per_executor)
+    if cores is None:
+        if there is None:
+            raise AskedWrongly(
+                "give cores=(least, most) or executors=(least, most): a cluster does not say how"
+                " many it has"
+            )
+        return Bounds(1, there)
+    least, most = _pair("cores", cores)
+    if there is not None and most > there:
+        raise AskedWrongly(
+            f"cores=({least}, {most}), but the master has {there}; lower the maximum or start with "
+            "a larger master"
+        )
+    if most < cores_per_executor:
+        raise AskedWrongly(
+            f"cores=({least}, {most}), but an executor has {cores_per_executor}; raise the maximum"
+            " to one executor at least"
+        )
+    return Bounds(least, most)
+
+
+def _pair(name: str, given: int | tuple[int, int]) -> tuple[int, int]:
+    least, most = (given, given) if isinstance(given, int) else given
+    if not 1 <= least <= most:
+        raise AskedWrongly(f"{name}=({least}, {most}): give a minimum from 1 up to the maximum")
+    return least, most

@@ -1,0 +1,185 @@
+"""Every option of `start` and `attach`, declared once: name, type, default and a line of help.
+
+The two calls take their keywords from here, so type checkers and `help()` know them; the command
+line takes its defaults and help texts from here; `python -m tidegate.spark.options` prints the
+table of docs/options.md. No Spark is needed to read it.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, TypedDict, TypeVar, get_args, get_type_hints
+
+from tidegate.control.assemble import DEFAULT_POLICY, PIPELINE_POLICIES, SHEDDERS
+from tidegate.errors import AskedWrongly, nearest
+
+Count = int | tuple[int, int] | None
+"""A number, or the fewest and the most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """What is said of an option besides its name and type."""
+
+    help: str
+    default: Any = None
+
+
+class ControlOptions(TypedDict, total=False):
+    """How a target is kept: what `start` and `attach` have in common."""
+
+    target: Annotated[
+        str | None, Option("The latency to keep, such as '2 seconds'; `attach` needs one.")
+    ]
+    percentile: Annotated[
+        int | None, Option("What the target is for: 50, 95 or 99; without it, the mean.")
+    ]
+    cores: Annotated[
+        Count,
+        Option(
+            "Cores: a number, or the fewest and the most; without it, from 1 to all that the master"
+            " has. On a cluster they are asked for in whole executors."
+        ),
+    ]
+    executors: Annotated[
+        Count, Option("The same in executors, on a cluster; give this or `cores`, not both.")
+    ]
+    tick: Annotated[str, Option("How often it measures and decides.", "1 second")]
+    catch_up: Annotated[str, Option("Time within which a backlog is to be drained.", "5 seconds")]
+    scale_in_after: Annotated[
+        str,
+        Option(
+            "How long fewer cores must have been enough before some are released; three times the"
+            " observed time to grant cores, when that is longer.",
+            "10 seconds",
+        ),
+    ]
+    between_changes: Annotated[
+        str | None, Option("T_ra: the least time between two changes of cores or tasks.")
+    ]
+    excluded: Annotated[
+        Sequence[str], Option("Times of the day without changes: '09:00-10:00', UTC.", ())
+    ]
+    dry_run: Annotated[bool, Option("Decide and record, but change nothing.", False)]
+
+
+class StartOptions(ControlOptions, total=False):
+    """What a pipeline can be started with."""
+
+    policy: Annotated[str, Option(f"Who decides: {', '.join(PIPELINE_POLICIES)}.", DEFAULT_POLICY)]
+    shed: Annotated[
+        bool | str,
+        Option(
+            "Shed rows when cores cannot come in time or are not allowed: True, or a shedder"
+            f" ({', '.join(SHEDDERS)}).",
+            False,
+        ),
+    ]
+    trigger: Annotated[
+        str | None,
+        Option("Begin a micro-batch at this interval; without it, one follows the other."),
+    ]
+    tasks: Annotated[
+        int | None, Option("Tasks that operators begin with; without it, the session's cores.")
+    ]
+    cache: Annotated[
+        str | None, Option("The nodes' own directory of state files; without it, a temporary one.")
+    ]
+    sample_every: Annotated[int, Option("Note the arrival of one row in this many.", 1)]
+
+
+class AttachOptions(ControlOptions, total=False):
+    """What running queries can be attached with."""
+
+    records: Annotated[
+        str | Path | None, Option("A directory to write records to; without it, none.")
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """An option as it was declared."""
+
+    name: str
+    type: Any
+    default: Any
+    help: str
+
+
+Kind = type[StartOptions] | type[AttachOptions]
+Call = TypeVar("Call", bound=Callable[..., Any])
+
+
+def declared(kind: Kind) -> dict[str, Declared]:
+    """The options of a call: those that both calls have, then its own."""
+    hints = get_type_hints(kind, include_extras=True)
+    common = get_type_hints(ControlOptions)
+    names = sorted(hints, key=lambda name: name not in common)
+    return {name: _declared(name, hints[name]) for name in names}
+
+
+def option(name: str, kind: Kind = StartOptions) -> Declared:
+    """One option, for a command that offers it."""
+    return declared(kind)[name]
+
+
+def filled(kind: Kind, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What was given, with defaults for the rest; an option that does not exist is refused."""
+    known = declared(kind)
+    for name in given:
+        if name not in known:
+            raise AskedWrongly(f"there is no option '{name}'{nearest(name, known)}")
+    return {name: given.get(name, one.default) for name, one in known.items()}
+
+
+def takes(kind: Kind) -> Callable[[Call], Call]:
+    """Shows the options in the signature and docstring of a function that takes them."""
+
+    def documented(function: Call) -> Call:
+        describe(function, kind)
+        return function
+
+    return documented
+
+
+def describe(function: Callable[..., Any], kind: Kind) -> None:
+    """Gives a function that takes `**options` the signature and docstring of their declaration."""
+    signature = inspect.signature(function)
+    positional = [
+        one
+        for one in signature.parameters.values()
+        if one.kind is not inspect.Parameter.VAR_KEYWORD
+    ]
+    keywords = [
+        inspect.Parameter(
+            one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=one.type
+        )
+        for one in declared(kind).values()
+    ]
+    function.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[*positional, *keywords]
+    )
+    lines = [f"    {one.name}: {one.help}" for one in declared(kind).values()]
+    text = inspect.cleandoc(function.__doc__ or "").split("\n\nOptions:\n")[0]
+    function.__doc__ = text + "\n\nOptions:\n" + "\n".join(lines) + "\n"
+
+
+def markdown() -> str:
+    """The table of docs/options.md."""
+    start, attach = declared(StartOptions), declared(AttachOptions)
+    rows = ["| option | default | `start` | `attach` | what it does |", "|---|---|---|---|---|"]
+    for name, one in {**start, **attach}.items():
+        default = "" if one.default is None or one.default == () else f"`{one.default!r}`"
+        marks = ("yes" if name in calls else "" for calls in (start, attach))
+        rows.append(f"| `{name}` | {default} | {' | '.join(marks)} | {one.help} |")
+    return "\n".join(rows) + "\n"
+
+
+def _declared(name: str, hint: Any) -> Declared:
+    kind, said = get_args(hint)
+    return Declared(name, kind, said.default, said.help)
+
+
+if __name__ == "__main__":
+    print(markdown(), end="")
