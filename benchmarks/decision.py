@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from tidegate.benching import Bench, Options, at_most
-from tidegate.control.assemble import Assembly, new_controller
+from tidegate.control.assemble import new_controller
+from tidegate.control.assembly import Assembly
 from tidegate.control.bounds import Bounds
 from tidegate.control.target import Target
 from tidegate.sim.microbatch.pipeline import (

@@ -14,6 +14,7 @@ from tidegate.commands.explain import explain
 from tidegate.commands.output import complain, err, out
 from tidegate.commands.plan import plan
 from tidegate.commands.planetlab import planetlab
+from tidegate.commands.replay import replay
 from tidegate.commands.simulate import simulate
 from tidegate.commands.state import state
 from tidegate.errors import AskedWrongly, TidegateError
@@ -51,6 +52,7 @@ app.command("plan")(plan)
 app.command("simulate")(simulate)
 app.command("state")(state)
 app.command("explain")(explain)
+app.command("replay")(replay)
 app.command("backtest")(backtest)
 app.command("planetlab")(planetlab)
 

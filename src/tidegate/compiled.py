@@ -7,7 +7,7 @@ start of the first pipeline, plan or simulation. What is missing here is compile
 import numpy as np
 
 from tidegate.control.allocation.allocate import assign, provision
-from tidegate.control.assemble import Assembly
+from tidegate.control.assembly import Assembly
 from tidegate.control.bounds import Bounds
 from tidegate.control.placement.place import Executors, place
 from tidegate.control.rehearsal import rehearse

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from tidegate.control.assemble import Assembly, new_controller
+from tidegate.control.assemble import new_controller
+from tidegate.control.assembly import Assembly
 from tidegate.control.bounds import Bounds
 from tidegate.control.controller import Controller
 from tidegate.control.latency.options import LatencyOptions

@@ -67,7 +67,7 @@ TYPES_ONLY = {
 
 DOOR = "door"
 """The files of control/ itself: data types, the controller, and what puts them together."""
-ASSEMBLERS = {"assemble", "rehearsal"}
+ASSEMBLERS = {"assemble", "assembly", "rehearsal", "replay"}
 """The files of the door that may import mechanisms."""
 BESIDE = {
     ("latency", "allocation"): "its planner is DRS's allocator",

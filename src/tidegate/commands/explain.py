@@ -7,9 +7,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from tidegate.commands.checkpoint import read_checkpoint
 from tidegate.commands.output import Json, err, out, print_json
-from tidegate.errors import AskedWrongly
-from tidegate.recording import Reading, read_readable
 from tidegate.view.explain import Explanation
 from tidegate.view.explain import explain as explained
 
@@ -27,9 +26,7 @@ def explain(
     json: Json = False,
 ) -> None:
     """Say where the bottleneck of a run was over time, what was decided and what that did."""
-    reading = _reading(checkpoint)
-    for sentence in reading.left_out:
-        err.print(Text(f"tidegate: {sentence}", style="yellow"), soft_wrap=True)
+    reading = read_checkpoint(checkpoint)
     told = explained(reading.records)
     if html is not None:
         from tidegate.view.pages.explain import write_page
@@ -40,35 +37,6 @@ def explain(
         print_json({**told.document(), "left_out": list(reading.left_out)})
         return
     _print(told)
-
-
-def _reading(checkpoint: str) -> Reading:
-    if "://" in checkpoint and not checkpoint.startswith("file://"):
-        raise AskedWrongly(
-            f"{checkpoint} is not on this machine: records are kept in local checkpoints only;"
-            " name a directory"
-        )
-    where = Path(checkpoint.removeprefix("file://"))
-    if where.is_dir() and not any(where.glob("records*.jsonl")):
-        raise AskedWrongly(_why_none(where))
-    return read_readable(where)
-
-
-def _why_none(where: Path) -> str:
-    # Imported here because it brings Spark's types along, and most calls do not come here.
-    from tidegate.spark.batch.checkpoint import Checkpoint
-    from tidegate.spark.state.files import Durable
-
-    found = Checkpoint(Durable(str(where.absolute()))).description()
-    if found is None:
-        return (
-            f"{where} is no checkpoint and holds no records: give the directory that was passed as"
-            " checkpoint="
-        )
-    return (
-        f"The checkpoint {where} of pipeline '{found.get('pipeline')}' has no records: they are"
-        " kept when a run has a target; start it with target=, and dry_run=True to change nothing"
-    )
 
 
 def _print(told: Explanation) -> None:

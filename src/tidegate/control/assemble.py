@@ -5,16 +5,16 @@ call this, so that what is simulated is what runs. Policies and shedders have a 
 selects them by; it is resolved here.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tidegate.control.allocation.drs import Drs, DrsFixed
+from tidegate.control.assembly import DEFAULT_POLICY, Assembly
 from tidegate.control.baselines.ds2 import Ds2
 from tidegate.control.baselines.dynamic_allocation import DynamicAllocation
 from tidegate.control.baselines.fixed import GroundTruth, StaticPeak
 from tidegate.control.baselines.hpa import UtilisationThreshold
 from tidegate.control.baselines.on_pipeline import OnPipeline
-from tidegate.control.bounds import Bounds
 from tidegate.control.capacity.cycle import Cycle
 from tidegate.control.capacity.mst import TABLE_III, MstPolicy
 from tidegate.control.capacity.priced import (
@@ -27,27 +27,22 @@ from tidegate.control.capacity.priced import (
 from tidegate.control.controller import Controller
 from tidegate.control.flow.bottleneck import BottleneckFinder
 from tidegate.control.flow.policy import FlowPolicy
-from tidegate.control.latency.options import LatencyOptions
 from tidegate.control.latency.policy import LatencyPolicy
 from tidegate.control.learning.pipeline_model import PipelineModel
-from tidegate.control.limits import Limits
 from tidegate.control.policy import Policy
 from tidegate.control.shards.balance import Balancer
 from tidegate.control.sharing.claims import Claimant
 from tidegate.control.sharing.within_share import WithinShare
-from tidegate.control.shedding.classes import Worth
 from tidegate.control.shedding.feedback_shedder import FeedbackShedder, PaperShedder
 from tidegate.control.shedding.model_shedder import ModelShedder
 from tidegate.control.shedding.policy import SheddingPolicy
 from tidegate.control.shedding.shedder import Shedder
-from tidegate.control.target import Target
 from tidegate.control.whole_executors import WholeExecutors
 from tidegate.errors import AskedWrongly, nearest
 from tidegate.forecast import Forecaster
 from tidegate.models.capacity.bayes import BayesianCapacity
 from tidegate.models.capacity.machines import CapacityModel
 
-DEFAULT_POLICY = LatencyPolicy.name
 ALIASES = {"tidegate": DEFAULT_POLICY}
 """Other names of a policy: what the default was called before."""
 PIPELINE_POLICIES = (
@@ -75,25 +70,6 @@ DEFAULT_SHEDDER = "model"
 """The better one: `tidegate bench shed` has both, and the paper's, in one run."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assembly:
-    """What a controller is made from: the same on Spark, in the simulator and in a replay."""
-
-    target: Target
-    bounds: Bounds
-    policy: str = DEFAULT_POLICY
-    latency: LatencyOptions = field(default_factory=LatencyOptions)
-    limits: Limits = field(default_factory=Limits)
-    tick_s: float = 1.0
-    cores_per_executor: int = 1
-    cores: int | None = None
-    """Of `static` and `drs-fixed`; None: the maximum."""
-    shed: str | None = None
-    """The shedder around the policy; None: nothing is shed but by hand."""
-    classes: Mapping[str, Worth] = field(default_factory=dict)
-    """What the classes of rows are worth."""
-
-
 def new_controller(assembly: Assembly) -> Controller:
     """A controller with nothing learned yet."""
     model = PipelineModel()
@@ -119,6 +95,7 @@ def new_controller(assembly: Assembly) -> Controller:
         claim=Claimant(model, assembly.target.mean_s).claim,
         finder=BottleneckFinder(),
         balancer=Balancer(),
+        assembly=assembly.document(),
     )
 
 

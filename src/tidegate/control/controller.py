@@ -10,8 +10,8 @@ from the same numbers. `control/assemble.py` puts controllers together.
 
 import dataclasses
 import math
-from collections.abc import Callable
-from typing import Protocol, TypeAlias, runtime_checkable
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from tidegate.control.bottleneck import Bottleneck
 from tidegate.control.bounds import Bounds
@@ -82,6 +82,7 @@ class Controller:
         claim: Callable[[Measurement], Claim] | None = None,
         finder: Finder | None = None,
         balancer: ShardBalancer | None = None,
+        assembly: Mapping[str, Any] | None = None,
     ) -> None:
         if not 1 <= bounds.least <= bounds.most:
             raise AskedWrongly(
@@ -96,6 +97,7 @@ class Controller:
         self._claim = claim
         self._finder = finder
         self._balancer = balancer
+        self._assembly = assembly
         self._tick = 0
         self._changed_s = -math.inf
         self._granted_at_change = 0
@@ -176,6 +178,7 @@ class Controller:
             predicted_latency_s=predicted_s,
             bottleneck=bottleneck,
             share=share,
+            assembly=self._assembly if self._tick == 1 else None,
         )
 
     def _held_back(self, decision: Decision, measurement: Measurement) -> str | None:

@@ -47,6 +47,8 @@ class Record:
     """Where the pipeline was limited; None where there was nothing to tell it from."""
     share: int | None = None
     """Cores that the application's other pipelines left to this one; None: it shared with none."""
+    assembly: Mapping[str, Any] | None = None
+    """What the controller was assembled from (`control/assembly.py`); in a run's first record."""
 
     def to_json(self) -> str:
         """One line."""

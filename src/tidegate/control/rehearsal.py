@@ -5,7 +5,8 @@ that compiles while rows arrive sees nothing meanwhile. So another one, thrown a
 decides over a made-up minute first.
 """
 
-from tidegate.control.assemble import Assembly, new_controller
+from tidegate.control.assemble import new_controller
+from tidegate.control.assembly import Assembly
 from tidegate.control.measurement import (
     BatchMeasurement,
     Latency,

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tidegate.control.assemble import Assembly
+from tidegate.control.assembly import Assembly
 from tidegate.control.rehearsal import rehearse
 from tidegate.errors import AskedWrongly
 from tidegate.pipelines.graph import Graph, Node, Source

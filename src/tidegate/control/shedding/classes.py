@@ -6,6 +6,7 @@ floor is the share of a class's own rows that was promised to it, and is kept wh
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from tidegate.control.shedding.water_fill import water_fill
@@ -30,6 +31,15 @@ class Worth(Protocol):
     def floor(self) -> float:
         """The share of its rows that is never shed."""
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassWorth:
+    """What the rows of a class are worth, as a record has it."""
+
+    priority: int
+    weight: float
+    floor: float
 
 
 def keep_by_class(

@@ -7,7 +7,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.control.assemble import DEFAULT_SHEDDER, Assembly, new_controller
+from tidegate.control.assemble import DEFAULT_SHEDDER, new_controller
+from tidegate.control.assembly import Assembly
 from tidegate.control.bounds import Bounds
 from tidegate.control.controller import Controller
 from tidegate.control.record import Record

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.control.assemble import DEFAULT_POLICY, Assembly, new_controller, new_shedder
+from tidegate.control.assemble import new_controller, new_shedder
+from tidegate.control.assembly import DEFAULT_POLICY, Assembly
 from tidegate.control.bounds import Bounds
 from tidegate.control.latency.options import LatencyOptions
 from tidegate.control.shedding.classes import refuse_below_floor

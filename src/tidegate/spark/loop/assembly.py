@@ -5,13 +5,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from tidegate.control.assemble import (
-    DEFAULT_POLICY,
-    DEFAULT_SHEDDER,
-    Assembly,
-    policy_name,
-    shedder_name,
-)
+from tidegate.control.assemble import DEFAULT_SHEDDER, policy_name, shedder_name
+from tidegate.control.assembly import DEFAULT_POLICY, Assembly
 from tidegate.control.bounds import Bounds
 from tidegate.control.latency.options import LatencyOptions
 from tidegate.control.limits import Limits, excluded_periods

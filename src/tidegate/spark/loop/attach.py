@@ -8,7 +8,8 @@ from typing import Any, Self, Unpack
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tidegate.control.assemble import Assembly, new_controller
+from tidegate.control.assemble import new_controller
+from tidegate.control.assembly import Assembly
 from tidegate.control.controller import Controller
 from tidegate.control.decision import Decision
 from tidegate.control.measurement import Measurement

@@ -4,7 +4,8 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
-from tidegate.control.assemble import Assembly, new_controller
+from tidegate.control.assemble import new_controller
+from tidegate.control.assembly import Assembly
 from tidegate.control.claim import Claim
 from tidegate.control.decision import Decision
 from tidegate.control.measurement import Measurement

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from tidegate.control.assemble import Assembly
+from tidegate.control.assembly import Assembly
 from tidegate.control.shedding.classes import refuse_below_floor
 from tidegate.control.shedding.earlier_run import Earlier, earlier, objections
 from tidegate.errors import AskedWrongly, TidegateError

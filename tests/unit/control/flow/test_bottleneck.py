@@ -12,7 +12,8 @@ from rich.console import Console
 
 from tests.helpers.deciding import plain
 from tests.helpers.pipeline_worlds import BOUNDS, TARGET_S, controller, measured, world
-from tidegate.control.assemble import PIPELINE_POLICIES, Assembly, new_controller
+from tidegate.control.assemble import PIPELINE_POLICIES, new_controller
+from tidegate.control.assembly import Assembly
 from tidegate.control.bottleneck import Bottleneck
 from tidegate.control.bounds import Bounds
 from tidegate.control.flow.bottleneck import BottleneckFinder

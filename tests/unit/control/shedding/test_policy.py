@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from tests.helpers.deciding import shedding_policy
 from tests.helpers.pipeline_worlds import BOUNDS, measured, world
-from tidegate.control.assemble import PIPELINE_POLICIES, Assembly, new_controller
+from tidegate.control.assemble import PIPELINE_POLICIES, new_controller
+from tidegate.control.assembly import Assembly
 from tidegate.control.bounds import Bounds
 from tidegate.control.constraints import Constraints
 from tidegate.control.controller import Controller

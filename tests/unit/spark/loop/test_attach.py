@@ -5,7 +5,8 @@ import math
 
 from tests.helpers.fake_cluster import FakeCluster
 from tests.helpers.fake_query import FakeQuery, progress
-from tidegate.control.assemble import Assembly, new_controller
+from tidegate.control.assemble import new_controller
+from tidegate.control.assembly import Assembly
 from tidegate.control.bounds import Bounds
 from tidegate.control.decision import Decision
 from tidegate.control.latency.options import LatencyOptions

@@ -1,0 +1,148 @@
+"""`tidegate replay`: the decisions of a run again, or those of another policy or target beside."""
+
+import dataclasses
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from tidegate.commands.checkpoint import read_checkpoint
+from tidegate.commands.output import Json, out, print_json
+from tidegate.control.assemble import policy_name
+from tidegate.control.assembly import Assembly
+from tidegate.control.bounds import Bounds
+from tidegate.control.decision import Decision
+from tidegate.control.record import Record
+from tidegate.control.replay import Replayed, replay_runs
+from tidegate.control.target import Target
+from tidegate.errors import AskedWrongly
+from tidegate.units import parse_duration
+from tidegate.view.changes import words_of
+
+ROWS = 60
+"""How many ticks are printed."""
+
+
+def replay(
+    checkpoint: Annotated[
+        str, typer.Argument(help="The checkpoint directory of a run with a target.")
+    ],
+    policy: Annotated[
+        str | None, typer.Option(help="Another policy to decide on the same measurements.")
+    ] = None,
+    target: Annotated[str | None, typer.Option(help="Another target, such as 5s.")] = None,
+    cores: Annotated[
+        str | None, typer.Option(help="Other bounds, as FEWEST:MOST, such as 1:20.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Decide a run again from its records, and show both decisions where they differ.
+
+    With no option the decisions are the recorded ones: a decision is a pure function of what was
+    measured. With another policy, target or bounds, each decision is what that controller would
+    have asked for at that moment, on what was measured under the decisions of the real run.
+    """
+    reading = read_checkpoint(checkpoint)
+    runs = replay_runs(
+        reading.records, lambda first: _assembly(first, policy, target, _bounds(cores))
+    )
+    document = _document(runs)
+    if json:
+        print_json({**document, "left_out": list(reading.left_out)})
+        return
+    for number, run in enumerate(runs, start=1):
+        _print(number, len(runs), run)
+
+
+def _assembly(
+    first: Record, policy: str | None, target: str | None, bounds: Bounds | None
+) -> Assembly:
+    """What the run was assembled from, with what was asked for in its place."""
+    if first.assembly is not None:
+        made = Assembly.of(first.assembly)
+    elif bounds is None:
+        raise AskedWrongly(
+            "the first record of this run is not there, or an older Tidegate wrote it, so its"
+            " options are not known; give its bounds with --cores FEWEST:MOST"
+        )
+    else:
+        made = Assembly(
+            target=Target(first.target_s or 1.0), bounds=bounds, policy=policy_name(first.policy)
+        )
+    if bounds is not None:
+        made = dataclasses.replace(made, bounds=bounds)
+    if policy is not None:
+        made = dataclasses.replace(made, policy=policy_name(policy))
+    if target is not None:
+        goal = Target(parse_duration(target), made.target.percentile)
+        made = dataclasses.replace(made, target=goal)
+    return made
+
+
+def _bounds(text: str | None) -> Bounds | None:
+    if text is None:
+        return None
+    parts = text.split(":")
+    if not all(part.isdigit() for part in parts) or len(parts) > 2:
+        raise AskedWrongly(f"--cores {text}: write FEWEST:MOST, such as 1:20")
+    least, most = int(parts[0]), int(parts[-1])
+    if not 1 <= least <= most:
+        raise AskedWrongly(f"--cores {text}: give a minimum from 1 up to the maximum")
+    return Bounds(least, most)
+
+
+def _document(runs: list[list[Replayed]]) -> dict[str, Any]:
+    return {
+        "runs": [
+            {
+                "ticks": len(run),
+                "same": sum(one.same for one in run),
+                "differ": [
+                    {
+                        "tick": one.record.tick,
+                        "at_s": one.record.measurement.at_s,
+                        "recorded": _plain(one.record.decision),
+                        "replayed": _plain(one.decision),
+                    }
+                    for one in run
+                    if not one.same
+                ],
+            }
+            for run in runs
+        ]
+    }
+
+
+def _plain(decision: Decision) -> dict[str, Any]:
+    return {
+        "cores": decision.cores,
+        "tasks": dict(decision.tasks),
+        "shards_moved": sum(len(moves) for moves in decision.moves.values()),
+        "keep": decision.keep,
+        "reason": decision.reason,
+    }
+
+
+def _print(number: int, of: int, run: list[Replayed]) -> None:
+    begin_s = run[0].record.measurement.at_s
+    differing = [one for one in run if not one.same]
+    which = f"run {number} of {of}: " if of > 1 else ""
+    same = f"{which}{len(run):,} ticks, {len(run) - len(differing):,} decided alike"
+    out.print(Text(same), soft_wrap=True)
+    if not differing:
+        return
+    table = Table(title="Where they differ", title_justify="left", show_lines=True)
+    table.add_column("second", justify="right", no_wrap=True)
+    table.add_column("recorded")
+    table.add_column("replayed")
+    for one in differing[:ROWS]:
+        again = dataclasses.replace(one.record, decision=one.decision)
+        table.add_row(
+            f"{one.record.measurement.at_s - begin_s:,.0f}",
+            Text(f"{words_of(one.record)}: {one.record.decision.reason}"),
+            Text(f"{words_of(again)}: {one.decision.reason}"),
+        )
+    out.print(table)
+    if len(differing) > ROWS:
+        out.print(f"... and {len(differing) - ROWS:,} more; --json has all")

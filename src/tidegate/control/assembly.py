@@ -1,0 +1,70 @@
+"""What a controller is assembled from: the same on Spark, in the simulator and in a replay.
+
+The first record of a run holds it as a document, so that the run can be decided again.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from tidegate.control.bounds import Bounds
+from tidegate.control.latency.options import LatencyOptions
+from tidegate.control.limits import Limits, excluded_periods
+from tidegate.control.shedding.classes import ClassWorth, Worth
+from tidegate.control.target import Target
+
+DEFAULT_POLICY = "latency"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assembly:
+    """Target, bounds, policy and all that goes around it."""
+
+    target: Target
+    bounds: Bounds
+    policy: str = DEFAULT_POLICY
+    latency: LatencyOptions = field(default_factory=LatencyOptions)
+    limits: Limits = field(default_factory=Limits)
+    tick_s: float = 1.0
+    cores_per_executor: int = 1
+    cores: int | None = None
+    """Of `static` and `drs-fixed`; None: the maximum."""
+    shed: str | None = None
+    """The shedder around the policy; None: nothing is shed but by hand."""
+    classes: Mapping[str, Worth] = field(default_factory=dict)
+    """What the classes of rows are worth."""
+
+    def document(self) -> dict[str, Any]:
+        """As plain numbers and words, for a record."""
+        limits = {**asdict(self.limits), "excluded": [str(one) for one in self.limits.excluded]}
+        worths = {
+            name: {"priority": one.priority, "weight": one.weight, "floor": one.floor}
+            for name, one in self.classes.items()
+        }
+        plain = {
+            name: getattr(self, name)
+            for name in ("policy", "tick_s", "cores_per_executor", "cores", "shed")
+        }
+        return {
+            "target": asdict(self.target),
+            "bounds": asdict(self.bounds),
+            "latency": asdict(self.latency),
+            "limits": limits,
+            "classes": worths,
+            **plain,
+        }
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> "Assembly":
+        """The reverse of `document`."""
+        limits = dict(document["limits"])
+        return cls(
+            **{
+                **document,
+                "target": Target(**document["target"]),
+                "bounds": Bounds(**document["bounds"]),
+                "latency": LatencyOptions(**document["latency"]),
+                "limits": Limits(**{**limits, "excluded": excluded_periods(limits["excluded"])}),
+                "classes": {name: ClassWorth(**one) for name, one in document["classes"].items()},
+            }
+        )
