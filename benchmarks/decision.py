@@ -11,13 +11,8 @@ from tidegate.control.assemble import new_controller
 from tidegate.control.assembly import Assembly
 from tidegate.control.bounds import Bounds
 from tidegate.control.target import Target
-from tidegate.sim.microbatch.pipeline import (
-    PipelineSimulation,
-    Segment,
-    Stage,
-    World,
-    keyed_weights,
-)
+from tidegate.sim.microbatch.pipeline import PipelineSimulation
+from tidegate.sim.microbatch.world import SimulatedSegment, Stage, World, keyed_weights
 from tidegate.workload.keys import Keys
 from tidegate.workload.profile import sine
 
@@ -45,7 +40,7 @@ def _times(policy: str, segments: int, ticks: int) -> dict[str, Any]:
     keys = keyed_weights(Keys(5000, 0.8, (ticks * 500,)), 256)
     per_segment = OPERATORS // segments
     chain = tuple(
-        Segment(
+        SimulatedSegment(
             name=f"s{number}",
             fixed_s=0.2,
             per_task_s=0.005,

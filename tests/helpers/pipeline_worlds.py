@@ -16,7 +16,7 @@ from tidegate.control.measurement import (
     SegmentMeasurement,
 )
 from tidegate.control.target import Target
-from tidegate.sim.microbatch.pipeline import Segment, Stage, World, keyed_weights
+from tidegate.sim.microbatch.world import SimulatedSegment, Stage, World, keyed_weights
 from tidegate.workload.keys import Keys
 from tidegate.workload.profile import Profile, steps
 
@@ -33,7 +33,7 @@ def world(profile: Profile = SURGE, *, seconds: float = 120.0, **changes: Any) -
         Stage(name="parse", work_s=2e-4),
         Stage(name="count", work_s=8e-4, shards=256, weights=keyed_weights(keys, 256, 3)),
     )
-    segment = Segment(fixed_s=0.30, per_task_s=0.01, stages=stages)
+    segment = SimulatedSegment(fixed_s=0.30, per_task_s=0.01, stages=stages)
     settings: dict[str, Any] = {"cores": 2, "noise": 0.05, "seed": 1, **changes}
     return World(segments=(segment,), profile=profile, seconds=seconds, **settings)
 

@@ -11,22 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tidegate.control.measurement import Measurement
-from tidegate.control.shedding.shedder import LEAST_KEEP
+from tidegate.control.shedding.keep import keep_over
 
 IDLE_S = 0.5
 """Between two batches under load there is next to nothing; more is no load."""
-
-
-def keep_over(keep: float, span_s: float | None, gathered_s: float) -> float:
-    """The share to keep of a batch whose rows came over another time than was foreseen.
-
-    As many rows as were meant: the share of a batch that was held up would be more rows than its
-    target allows, the next would be held up by them in turn, and so on with the ratio rho, so that
-    one late batch would count 1 / (1 - rho) times.
-    """
-    if span_s is None or keep >= 1.0 or gathered_s <= 0.0:
-        return keep
-    return min(max(keep * span_s / gathered_s, min(keep, LEAST_KEEP)), 1.0)
 
 
 def time_gathering_s(begun_s: float, ended_s: float, now_s: float) -> float:

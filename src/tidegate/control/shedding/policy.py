@@ -17,7 +17,8 @@ from tidegate.control.learning.smoothing import Alpha, Smoothing
 from tidegate.control.measurement import Latency, Measurement
 from tidegate.control.policy import Policy
 from tidegate.control.shedding.classes import Worth, check_classes, keep_by_class
-from tidegate.control.shedding.next_batch import NextBatchWatch, keep_over
+from tidegate.control.shedding.keep import keep_over
+from tidegate.control.shedding.next_batch import NextBatchWatch
 from tidegate.control.shedding.pipeline_outlook import OutlookMaker, PipelineOutlook
 from tidegate.control.shedding.shedder import Look, Shedder, most_keep
 from tidegate.control.target import Target

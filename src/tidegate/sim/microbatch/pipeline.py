@@ -1,243 +1,38 @@
 """Body 2 for pipelines: micro-batch segments in simulated time, driven by the same controller.
 
-A segment takes all rows that wait as one batch, its stages run one after the other on k tasks with
-the imbalance that the route and the keys' weights give, and the next batch follows. Arrivals are a
+A segment takes all rows of its backlog as one batch, and the next batch follows. Arrivals are a
 rate profile in buckets of 10 ms (Poisson when asked for), so that sojourns have percentiles. Cores
-that are asked for come after `grant_s`; cores given back go at once. When a decision says what to
-keep, batches that read a source shed the rest before their first stage; a row that is shed has been
-gathered all the same (c_s of the overload paper).
+that are asked for come after `grant_s`; cores that are released go at once. When a decision says
+what to keep, batches that read the source shed the rest before their first stage; a shed row has
+been read all the same (c_s of the overload paper).
 """
 
 import dataclasses
-import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from tidegate.control.controller import Controller
 from tidegate.control.decision import Decision
-from tidegate.control.measurement import (
-    BatchMeasurement,
-    Latency,
-    Measurement,
-    OperatorMeasurement,
-    SegmentMeasurement,
-)
+from tidegate.control.measurement import Measurement
 from tidegate.control.record import Record
-from tidegate.control.row_counts import SourceCount
-from tidegate.control.shards.balance import imbalance
-from tidegate.control.shards.route import Route, even_route, rerouted, rescaled
-from tidegate.control.shedding.next_batch import keep_over, time_gathering_s
-from tidegate.errors import AskedWrongly
-from tidegate.workload.keys import Keys
-from tidegate.workload.profile import Profile
-
-Vector = npt.NDArray[np.float64]
+from tidegate.control.shards.route import even_route, rerouted, rescaled
+from tidegate.control.shedding.keep import KEEP_ALL
+from tidegate.control.shedding.next_batch import time_gathering_s
+from tidegate.sim.microbatch.batch import RunningSegment, SimulatedBatch, begun_batch
+from tidegate.sim.microbatch.kept_rows import KeptRows, kept_rows
+from tidegate.sim.microbatch.measure import (
+    latency_of,
+    operator_measurements,
+    segment_measurement,
+    source_count,
+)
+from tidegate.sim.microbatch.outcome import Outcome
+from tidegate.sim.microbatch.queue import RowQueue
+from tidegate.sim.microbatch.world import SimulatedSegment, Stage, Vector, World
 
 BUCKET_S = 0.01
-_KEYS_SAMPLED = 20_000
-
-
-class ShardWeights(Protocol):
-    """How rows spread over the shards of a keyed stage at a time since the start."""
-
-    def __call__(self, at_s: float, /) -> Vector:
-        """One weight per shard, adding up to 1."""
-        ...
-
-
-def keyed_weights(keys: Keys, shards: int, seed: int = 0) -> ShardWeights:
-    """Weights of a key distribution whose hot keys may change, hashed to shards."""
-    eras = (0, *keys.changes_ms)
-    rows = np.arange(_KEYS_SAMPLED, dtype=np.int64)
-    weights: list[Vector] = []
-    for begin_ms in eras:
-        arrival_us = np.full(_KEYS_SAMPLED, begin_ms * 1000, np.int64)
-        chosen = keys.at(rows, arrival_us, seed)
-        hashed = (chosen.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(40)
-        counts = np.bincount((hashed % np.uint64(shards)).astype(np.int64), minlength=shards)
-        weights.append(np.asarray(counts / counts.sum(), np.float64))
-
-    def at(at_s: float) -> Vector:
-        return weights[int(np.searchsorted(np.array(eras[1:]), at_s * 1000, side="right"))]
-
-    return at
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
-    """An operator of a segment."""
-
-    name: str
-    work_s: float
-    """Core seconds per row of the segment."""
-    shards: int = 0
-    """0: a map, which is always even."""
-    weights: ShardWeights | None = None
-    most_tasks: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Segment:
-    """One streaming query: what its batches cost, and where its rows come from."""
-
-    name: str = "main"
-    fixed_s: float
-    per_task_s: float = 0.0
-    gather_s: float = 0.0
-    """c_s: core seconds per row that comes from the source, kept or shed."""
-    stages: tuple[Stage, ...]
-    trigger_s: float = 0.0
-    after: str | None = None
-    """The segment that feeds it; None: the source."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class World:
-    """What the simulated machines and load are like."""
-
-    segments: tuple[Segment, ...]
-    profile: Profile
-    seconds: float
-    cores: int
-    """Cores at the start."""
-    tick_s: float = 1.0
-    grant_s: float = 0.0
-    noise: float = 0.05
-    """Spread of a batch's duration, as a share of it."""
-    poisson: bool = False
-    odd_batches: float = 0.0
-    """Share of batches that take three times as long (garbage collection)."""
-    prompt: bool = True
-    """Whether arrivals are known as they come; else as Spark's meter tells them: those of a batch
-    once its first stage is over."""
-    stalls: tuple[tuple[float, float], ...] = ()
-    """Spans (begin, end) in which nothing is measured: the ticks are stale."""
-    seed: int = 1
-    starts_s: float = 1_700_000_000.0
-    """The epoch second of the start."""
-
-
-@dataclass(slots=True)
-class _Queue:
-    """Rows that wait: when each bucket arrived outside, when it is ready here, and its rows."""
-
-    arrived_s: Vector
-    ready_s: Vector
-    rows: Vector
-    taken: int = 0
-
-    def take(self, until_s: float) -> tuple[Vector, Vector]:
-        end = int(np.searchsorted(self.ready_s, until_s, side="right"))
-        part = slice(self.taken, end)
-        self.taken = max(end, self.taken)
-        return self.arrived_s[part], self.rows[part]
-
-    def next_ready_s(self) -> float:
-        later = self.rows[self.taken :] > 0.0
-        found = int(np.argmax(later)) if later.any() else -1
-        return float(self.ready_s[self.taken + found]) if found >= 0 else math.inf
-
-    def put(self, arrived_s: Vector, ready_s: float, rows: Vector) -> None:
-        self.arrived_s = np.concatenate([self.arrived_s[self.taken :], arrived_s])
-        ready = np.full(len(rows), ready_s)
-        self.ready_s = np.concatenate([self.ready_s[self.taken :], ready])
-        self.rows = np.concatenate([self.rows[self.taken :], rows])
-        self.taken = 0
-
-    def waiting(self, at_s: float) -> float:
-        end = int(np.searchsorted(self.ready_s, at_s, side="right"))
-        return float(self.rows[self.taken : end].sum())
-
-    def offered(self, begin_s: float, end_s: float) -> float:
-        first = int(np.searchsorted(self.ready_s, begin_s, side="right"))
-        last = int(np.searchsorted(self.ready_s, end_s, side="right"))
-        return float(self.rows[first:last].sum())
-
-
-@dataclass(slots=True)
-class _Batch:
-    rows: float
-    """Kept, so worked on."""
-    offered: float
-    arrived_s: Vector
-    counts: Vector
-    tasks: int
-    imbalance: float
-    started_s: float
-    told_s: float
-    """When its first stage is over, so that its rows are known."""
-    ended_s: float
-    busy_s: dict[str, float]
-    shard_rows: dict[str, Vector]
-    tasks_of: dict[str, int]
-    imbalances: dict[str, float]
-
-    def busy_within(self, begin_s: float, end_s: float) -> float:
-        """Its core seconds of work in a span, spread evenly over its duration."""
-        overlap_s = min(self.ended_s, end_s) - max(self.started_s, begin_s)
-        share = max(overlap_s, 0.0) / max(self.ended_s - self.started_s, 1e-9)
-        return share * sum(self.busy_s.values())
-
-
-@dataclass(slots=True)
-class _Running:
-    """A segment's state."""
-
-    segment: Segment
-    queue: _Queue
-    tasks: dict[str, int]
-    routes: dict[str, Route]
-    batch: _Batch | None = None
-    free_s: float = 0.0
-    batches: int = 0
-    ended: list[tuple[int, _Batch]] = field(default_factory=list)
-    offered: float = 0.0
-    begun_s: float = 0.0
-    """When its last batch began."""
-    told_s: float = 0.0
-    """Until when arrivals are known: to the start of the newest batch that has told."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """A run: its records, and what it came to."""
-
-    records: tuple[Record, ...]
-    sojourns: tuple[Latency | None, ...]
-    """Of the rows completed in each tick."""
-    cores: tuple[int, ...]
-    """Granted in each tick."""
-    core_seconds: float
-    rows: float
-    """Completed."""
-    shed: float
-    """Dropped before the first stage."""
-    moves: int
-
-    def within(self, target_s: float, *, after_s: float = 0.0) -> float:
-        """Share of ticks, with rows completed, whose mean sojourn was within the target."""
-        begin_s = self.records[0].measurement.at_s + after_s
-        judged = [
-            latency.mean_s <= target_s
-            for record, latency in zip(self.records, self.sojourns, strict=True)
-            if latency is not None and record.measurement.at_s >= begin_s
-        ]
-        return sum(judged) / max(len(judged), 1)
-
-    def changes(self) -> list[int]:
-        """Cores asked for, one entry per change: +n out, -n in."""
-        asked = [record.measurement.cores_asked for record in self.records]
-        return [b - a for a, b in itertools.pairwise(asked) if a != b]
-
-    def reversals(self) -> int:
-        """Changes of direction."""
-        signs = [change > 0 for change in self.changes()]
-        return sum(a != b for a, b in itertools.pairwise(signs))
 
 
 def simulate(world: World, controller: Controller) -> Outcome:
@@ -249,8 +44,6 @@ class PipelineSimulation:
     """Holds the simulated pipeline; `run` drives it with any function of a measurement."""
 
     def __init__(self, world: World) -> None:
-        if not world.segments or world.seconds < world.tick_s:
-            raise AskedWrongly("a simulated pipeline needs a segment and at least one tick")
         self._world = world
         self._random = np.random.default_rng(world.seed)
         self._asked = self._granted = world.cores
@@ -264,24 +57,25 @@ class PipelineSimulation:
         if world.poisson:
             grown = self._random.poisson(grown).astype(np.float64)
         edges: Vector = np.asarray(grid * BUCKET_S, np.float64)
-        self._arrivals = _Queue(edges[:-1] + 0.5 * BUCKET_S, edges[1:], grown)
+        self._arrivals = RowQueue(edges[:-1] + 0.5 * BUCKET_S, edges[1:], grown)
         self._running = [self._start(segment) for segment in world.segments]
         self._completed = 0.0
         self._shed = 0.0
-        self._keep = 1.0
-        self._span_s: float | None = None
+        self._offered: dict[str, float] = {}
+        """Rows of each class that the last batch was offered."""
+        self._keep = KEEP_ALL
 
-    def _start(self, segment: Segment) -> _Running:
+    def _start(self, segment: SimulatedSegment) -> RunningSegment:
         empty = np.empty(0)
         source = segment.after is None
-        queue = dataclasses.replace(self._arrivals) if source else _Queue(empty, empty, empty)
+        queue = dataclasses.replace(self._arrivals) if source else RowQueue(empty, empty, empty)
         tasks = {stage.name: self._limited(stage, self._world.cores) for stage in segment.stages}
         routes = {
             stage.name: even_route(stage.shards, tasks[stage.name])
             for stage in segment.stages
             if stage.shards
         }
-        return _Running(segment, queue, tasks, routes)
+        return RunningSegment(segment, queue, tasks, routes)
 
     def _limited(self, stage: Stage, tasks: int) -> int:
         most = min(limit for limit in (tasks, stage.most_tasks, stage.shards or tasks) if limit)
@@ -311,8 +105,7 @@ class PipelineSimulation:
 
     def act(self, decision: Decision) -> None:
         """Cores after their time; tasks, moves and keep from each segment's next batch on."""
-        if decision.keep is not None:
-            self._keep, self._span_s = decision.keep, decision.keep_span_s
+        self._keep = self._keep.decided(decision).promised(self._world.worths)
         if decision.cores is not None:
             self._asked = decision.cores
             self._grants = [grant for grant in self._grants if grant[1] <= decision.cores]
@@ -355,7 +148,7 @@ class PipelineSimulation:
         self._grants = [grant for grant in self._grants if grant[0] > until_s]
         self._core_seconds += self._granted * (until_s - at_s)
 
-    def _advance(self, one: _Running, until_s: float) -> None:
+    def _advance(self, one: RunningSegment, until_s: float) -> None:
         while True:
             if one.batch is None:
                 at_s = max(one.free_s, one.queue.next_ready_s())
@@ -369,64 +162,33 @@ class PipelineSimulation:
             self._end(one, one.batch)
             one.batch = None
 
-    def _begin(self, one: _Running, at_s: float) -> _Batch:
-        segment = one.segment
+    def _begin(self, one: RunningSegment, at_s: float) -> SimulatedBatch:
         arrived_s, counts = one.queue.take(at_s)
-        offered = float(counts.sum())
-        if segment.after is None and self._keep < 1.0:
-            since_s = time_gathering_s(one.begun_s, one.free_s, at_s)
-            counts = self._kept(counts, keep_over(self._keep, self._span_s, since_s))
+        taken = KeptRows(arrived_s, counts, float(counts.sum()))
+        if one.segment.after is None:
+            taken = self._shed_rows(one, taken, at_s)
         one.begun_s = at_s
-        rows = float(counts.sum())
-        self._shed += offered - rows
-        widest = max(one.tasks.values())
+        self._shed += taken.offered - float(taken.counts.sum())
         crowd = sum(max(other.tasks.values()) for other in self._running) / self._granted
-        waves = max(crowd, 1.0)
-        duration_s = segment.fixed_s + segment.per_task_s * widest
-        busy_s, shard_rows, imbalances = {}, {}, {}
-        first_s = 0.0
-        gathering_s = offered * segment.gather_s / widest if segment.after is None else 0.0
-        mean_s = slowest_s = gathering_s
-        for stage in segment.stages:
-            tasks = one.tasks[stage.name]
-            delta = 1.0
-            if stage.shards and stage.weights is not None:
-                weights = stage.weights(at_s)
-                delta = imbalance(weights, one.routes[stage.name], tasks)
-                shard_rows[stage.name] = rows * weights
-            work_s = rows * stage.work_s
-            busy_s[stage.name] = work_s
-            imbalances[stage.name] = delta
-            mean_s += work_s / tasks
-            slowest_s += work_s * delta / tasks
-            first_s = first_s or duration_s + slowest_s * waves
-        noise = math.exp(self._random.normal(0.0, self._world.noise)) if self._world.noise else 1.0
-        if self._world.odd_batches and self._random.random() < self._world.odd_batches:
-            noise *= 3.0
-        duration_s = (duration_s + slowest_s * waves) * noise
-        return _Batch(
-            rows=rows,
-            offered=offered,
-            arrived_s=arrived_s,
-            counts=counts,
-            tasks=widest,
-            imbalance=slowest_s / mean_s if mean_s > 0.0 else 1.0,
-            started_s=at_s,
-            told_s=at_s + first_s * noise,
-            ended_s=at_s + duration_s,
-            busy_s=busy_s,
-            shard_rows=shard_rows,
-            tasks_of=dict(one.tasks),
-            imbalances=imbalances,
+        return begun_batch(
+            one, taken, at_s, world=self._world, waves=max(crowd, 1.0), random=self._random
         )
 
-    def _kept(self, counts: Vector, keep: float) -> Vector:
-        """A random choice among the rows; in fluid, where there are no single rows, its mean."""
-        if not self._world.poisson:
-            return counts * keep
-        return self._random.binomial(counts.astype(np.int64), keep).astype(np.float64)
+    def _shed_rows(self, one: RunningSegment, taken: KeptRows, at_s: float) -> KeptRows:
+        """The rows that a batch which reads the source keeps, as its plan on Spark would say."""
+        since_s = time_gathering_s(one.begun_s, one.free_s, at_s)
+        keep = self._keep.of_batch(since_s, self._offered, self._world.worths)
+        kept = kept_rows(
+            taken.arrived_s,
+            taken.counts,
+            keep,
+            self._world.class_shares,
+            self._random if self._world.poisson else None,
+        )
+        self._offered = {name: offered for name, (offered, _) in kept.by_class.items()}
+        return kept
 
-    def _end(self, one: _Running, batch: _Batch) -> None:
+    def _end(self, one: RunningSegment, batch: SimulatedBatch) -> None:
         one.ended.append((one.batches, batch))
         one.batches += 1
         one.free_s = batch.ended_s
@@ -459,13 +221,12 @@ class PipelineSimulation:
             backlog += waiting
             rows = sum(batch.rows for _, batch in ended)
             if one.segment.after is None:
-                offers = sum(batch.offered for _, batch in ended)
-                name = f"source of {one.segment.name}"
-                sources.append(SourceCount(name=name, offered=round(offers), kept=round(rows)))
+                sources.append(source_count(one, ended))
             if one.segment.name not in fed:
                 last += [batch for _, batch in ended]
-            segments.append(self._segment(one, ended, offered / span_s, waiting))
-            operators += self._operators(one, ended, offered / span_s)
+            rate = offered / span_s
+            segments.append(segment_measurement(one, ended, rate, waiting, world.starts_s))
+            operators += operator_measurements(one, ended, rate)
             running = [] if one.batch is None else [one.batch]
             busy_s += sum(
                 batch.busy_within(begin_s, end_s)
@@ -488,12 +249,13 @@ class PipelineSimulation:
             cores_granted=self._granted,
             saturated=behind,
             cores_busy=min(busy_s / span_s, float(self._granted)),
-            latency=_latency(last),
+            latency=latency_of(last),
             operators=tuple(operators),
             segments=tuple(segments),
             stale=stale,
             grant_s=self._observed_grant_s,
-            keep=self._keep,
+            keep=self._keep.fraction,
+            keep_by_class=self._keep.by_class,
             sources=tuple(sources),
         )
 
@@ -507,71 +269,3 @@ class PipelineSimulation:
                 newest_s = max(newest_s, one.told_s)
         begin_s = max(newest_s - 1.0, 0.0)
         return self._arrivals.offered(begin_s, newest_s) / max(newest_s - begin_s, BUCKET_S)
-
-    def _segment(
-        self, one: _Running, ended: Sequence[tuple[int, _Batch]], rate: float, waiting: float
-    ) -> SegmentMeasurement:
-        return SegmentMeasurement(
-            name=one.segment.name,
-            arrival_rate=rate,
-            backlog_rows=waiting,
-            tasks=max(one.tasks.values()),
-            trigger_s=one.segment.trigger_s,
-            batches=tuple(
-                BatchMeasurement(
-                    batch_id=number,
-                    rows=round(batch.rows),
-                    tasks=batch.tasks,
-                    imbalance=batch.imbalance,
-                    duration_s=batch.ended_s - batch.started_s,
-                    ended_s=self._world.starts_s + batch.ended_s,
-                    shed_rows=round(batch.offered - batch.rows),
-                )
-                for number, batch in ended
-            ),
-        )
-
-    def _operators(
-        self, one: _Running, ended: Sequence[tuple[int, _Batch]], rate: float
-    ) -> list[OperatorMeasurement]:
-        found = []
-        for stage in one.segment.stages:
-            name = stage.name
-            counts: tuple[int, ...] = ()
-            if stage.shards and ended:
-                per_shard = [batch.shard_rows[name] for _, batch in ended if batch.shard_rows]
-                if per_shard:
-                    counts = tuple(int(count) for count in np.rint(np.sum(per_shard, axis=0)))
-            found.append(
-                OperatorMeasurement(
-                    name=name,
-                    arrival_rate=rate,
-                    service_rate=1.0 / stage.work_s,
-                    tasks=one.tasks[name],
-                    imbalance=ended[-1][1].imbalances[name] if ended else 1.0,
-                    segment=one.segment.name,
-                    rows=round(sum(batch.rows for _, batch in ended)),
-                    busy_s=sum(batch.busy_s[name] for _, batch in ended),
-                    most_tasks=stage.most_tasks or stage.shards or None,
-                    route=one.routes.get(name, ()),
-                    shard_rows=counts,
-                )
-            )
-        return found
-
-
-def _latency(batches: Sequence[_Batch]) -> Latency | None:
-    """Over the rows of batches that ended, weighted by the buckets' rows."""
-    rows = sum(batch.rows for batch in batches)
-    if rows <= 0.0:
-        return None
-    waits = np.concatenate([batch.ended_s - batch.arrived_s for batch in batches])
-    counts = np.concatenate([batch.counts for batch in batches])
-    order = np.argsort(waits)
-    reached = np.cumsum(counts[order])
-    p50_s, p95_s, p99_s = (
-        float(waits[order][min(np.searchsorted(reached, share * reached[-1]), len(order) - 1)])
-        for share in (0.50, 0.95, 0.99)
-    )
-    mean_s = float(waits @ counts / counts.sum())
-    return Latency(mean_s=mean_s, p50_s=p50_s, p95_s=p95_s, p99_s=p99_s)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidegate.control.bounds import Bounds
-from tidegate.sim.microbatch.pipeline import Outcome, Segment, Stage, World
+from tidegate.sim.microbatch.outcome import Outcome
+from tidegate.sim.microbatch.world import SimulatedSegment, Stage, World
 from tidegate.sim.sharing.pipelines import Member, simulate_together
 from tidegate.workload.profile import steps
 
@@ -37,7 +38,9 @@ def crowd(count: int) -> Crowd:
     """So many pipelines; the load leaps to about three times what the cores carry."""
     world = World(
         segments=(
-            Segment(fixed_s=0.2, per_task_s=0.002, stages=(Stage(name="work", work_s=_WORK_S),)),
+            SimulatedSegment(
+                fixed_s=0.2, per_task_s=0.002, stages=(Stage(name="work", work_s=_WORK_S),)
+            ),
         ),
         profile=steps([(0.0, CALM), (BUSY_S, BUSY)]),
         seconds=SECONDS,

@@ -15,7 +15,9 @@ from tidegate.control.record import Record
 from tidegate.control.sharing.division import Sharing
 from tidegate.control.target import Target
 from tidegate.errors import AskedWrongly
-from tidegate.sim.microbatch.pipeline import Outcome, PipelineSimulation, World
+from tidegate.sim.microbatch.outcome import Outcome
+from tidegate.sim.microbatch.pipeline import PipelineSimulation
+from tidegate.sim.microbatch.world import World
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

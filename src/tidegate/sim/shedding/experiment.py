@@ -20,7 +20,9 @@ from tidegate.control.shedding.classes import refuse_below_floor
 from tidegate.control.target import Target
 from tidegate.errors import AskedWrongly
 from tidegate.models.microbatch.batch_cost import BatchCost
-from tidegate.sim.microbatch.pipeline import Outcome, Segment, Stage, World, simulate
+from tidegate.sim.microbatch.outcome import Outcome
+from tidegate.sim.microbatch.pipeline import simulate
+from tidegate.sim.microbatch.world import SimulatedSegment, Stage, World
 from tidegate.sim.shedding.engine import ROW_S, RoundsWorld, simulate_rounds
 from tidegate.workload.profile import Profile, steps
 
@@ -145,7 +147,7 @@ def _micro_batch(
     refuse_below_floor(target_s, COST.floor_s(CORES))
     most_rate = CORES / COST.work_s
     stage = Stage(name="work", work_s=COST.work_s)
-    segment = Segment(fixed_s=COST.fixed_s, gather_s=GATHER_S, stages=(stage,))
+    segment = SimulatedSegment(fixed_s=COST.fixed_s, gather_s=GATHER_S, stages=(stage,))
     world = World(
         segments=(segment,),
         profile=paper_load(lowest * most_rate, seconds),

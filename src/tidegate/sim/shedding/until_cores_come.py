@@ -6,7 +6,8 @@ import numpy as np
 
 from tidegate.control.bounds import Bounds
 from tidegate.control.latency.options import LatencyOptions
-from tidegate.sim.microbatch.pipeline import Outcome, Segment, Stage, World
+from tidegate.sim.microbatch.outcome import Outcome
+from tidegate.sim.microbatch.world import SimulatedSegment, Stage, World
 from tidegate.sim.shedding.experiment import shed_world
 from tidegate.workload.profile import steps
 
@@ -34,7 +35,7 @@ class UntilCores:
 
 def shed_until_cores(by: str | None, *, seconds: float = 120.0, seed: int = 1) -> UntilCores:
     """A load that leaps four-fold, with cores that come 20 s after they are asked for."""
-    segment = Segment(
+    segment = SimulatedSegment(
         fixed_s=0.25, per_task_s=0.005, gather_s=2e-5, stages=(Stage(name="work", work_s=1e-3),)
     )
     world = World(

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from tidegate.control.shards.route import Route, even_route, rerouted, rescaled
 from tidegate.control.shedding.classes import keep_by_class
-from tidegate.control.shedding.next_batch import keep_over
+from tidegate.control.shedding.keep import keep_over
 from tidegate.errors import AskedWrongly, nearest
 from tidegate.pipelines.graph import Keyed, Map, Node, Source
 from tidegate.pipelines.shedding import ShedClass

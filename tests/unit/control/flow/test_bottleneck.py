@@ -24,7 +24,8 @@ from tidegate.control.target import Target
 from tidegate.errors import AskedWrongly
 from tidegate.models.flow.network import least_cut_together, limiting_cuts
 from tidegate.models.flow.stages import FIRST, StageFlow
-from tidegate.sim.microbatch.pipeline import Segment, Stage, World, simulate
+from tidegate.sim.microbatch.pipeline import simulate
+from tidegate.sim.microbatch.world import SimulatedSegment, Stage, World
 from tidegate.view.live.terminal import LiveView
 from tidegate.workload.profile import constant, steps
 
@@ -229,7 +230,7 @@ def test_the_flow_policy_meets_a_surge_and_lets_go() -> None:
 def chain(*works: tuple[str, float]) -> World:
     """Segments of one stage each."""
     segments = tuple(
-        Segment(
+        SimulatedSegment(
             name=f"s{number}",
             fixed_s=0.1,
             stages=(Stage(name=name, work_s=work_s),),

@@ -16,7 +16,7 @@ from tidegate.control.measurement import Measurement, OperatorMeasurement, Segme
 from tidegate.control.sharing.division import Sharing, divided
 from tidegate.control.sharing.within_share import WithinShare
 from tidegate.models.microbatch.batch_cost import BatchCost
-from tidegate.sim.microbatch.pipeline import Segment, Stage, World
+from tidegate.sim.microbatch.world import SimulatedSegment, Stage, World
 from tidegate.sim.sharing.many_pipelines import crowd
 from tidegate.sim.sharing.pipelines import Member, cores_in_use, simulate_together
 from tidegate.workload.profile import steps
@@ -222,7 +222,9 @@ def members(
     for number, (target_s, (low, high)) in enumerate(zip(targets_s, rates, strict=True)):
         world = World(
             segments=(
-                Segment(fixed_s=0.2, per_task_s=0.002, stages=(Stage(name="work", work_s=2e-3),)),
+                SimulatedSegment(
+                    fixed_s=0.2, per_task_s=0.002, stages=(Stage(name="work", work_s=2e-3),)
+                ),
             ),
             profile=steps([(0.0, low), (seconds / 3, high), (2 * seconds / 3, low)]),
             seconds=seconds,

@@ -22,13 +22,15 @@ from tidegate.control.measurement import BatchMeasurement, Measurement
 from tidegate.control.replay import replay
 from tidegate.control.row_counts import ClassCount, SourceCount
 from tidegate.control.shedding.feedback_shedder import Steps
+from tidegate.control.shedding.keep import keep_over
 from tidegate.control.shedding.model_shedder import ModelShedder
-from tidegate.control.shedding.next_batch import NextBatchWatch, keep_over, time_gathering_s
+from tidegate.control.shedding.next_batch import NextBatchWatch, time_gathering_s
 from tidegate.control.shedding.shedder import LEAST_KEEP, Look
 from tidegate.control.target import Target
 from tidegate.errors import AskedWrongly
 from tidegate.pipelines.shedding import ShedClass
-from tidegate.sim.microbatch.pipeline import Segment, Stage, World, simulate
+from tidegate.sim.microbatch.pipeline import simulate
+from tidegate.sim.microbatch.world import SimulatedSegment, Stage, World
 from tidegate.sim.shedding.experiment import shed_world
 from tidegate.sim.shedding.until_cores_come import TARGET_S, shed_until_cores
 from tidegate.view.pages.svg import Line, Panel, write_svg
@@ -92,8 +94,10 @@ def test_where_the_maximum_is_reached_the_rest_is_shed_and_said() -> None:
 
 
 def test_segments_behind_count_too() -> None:
-    first = Segment(name="a", fixed_s=0.1, stages=(Stage(name="one", work_s=1e-4),))
-    second = Segment(name="b", fixed_s=0.1, stages=(Stage(name="two", work_s=1e-3),), after="a")
+    first = SimulatedSegment(name="a", fixed_s=0.1, stages=(Stage(name="one", work_s=1e-4),))
+    second = SimulatedSegment(
+        name="b", fixed_s=0.1, stages=(Stage(name="two", work_s=1e-3),), after="a"
+    )
     both = World(
         segments=(first, second), profile=constant(4000.0), seconds=60.0, cores=4, poisson=True
     )
@@ -306,7 +310,7 @@ def test_a_batch_that_gathers_longer_keeps_as_many_rows(
 
 def test_batches_that_are_held_up_do_not_hold_up_those_behind_them() -> None:
     """Batches of uneven length, three in a hundred of them odd: the mean is held all the same."""
-    segment = Segment(fixed_s=0.2, stages=(Stage(name="work", work_s=8e-3),))
+    segment = SimulatedSegment(fixed_s=0.2, stages=(Stage(name="work", work_s=8e-3),))
     scene = World(
         segments=(segment,),
         profile=constant(1000.0),

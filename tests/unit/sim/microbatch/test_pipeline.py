@@ -11,16 +11,19 @@ from tidegate.control.assembly import Assembly
 from tidegate.control.bounds import Bounds
 from tidegate.control.latency.options import LatencyOptions
 from tidegate.control.limits import Limits, excluded_periods
+from tidegate.control.shedding.classes import ClassWorth
 from tidegate.control.target import Target
 from tidegate.errors import AskedWrongly
 from tidegate.models.microbatch.batch_cost import BatchCost
 from tidegate.models.microbatch.station import MicroBatchStation
-from tidegate.sim.microbatch.pipeline import Outcome, Segment, Stage, World, simulate
+from tidegate.sim.microbatch.outcome import Outcome
+from tidegate.sim.microbatch.pipeline import simulate
+from tidegate.sim.microbatch.world import SimulatedSegment, Stage, World
 from tidegate.workload.profile import constant, steps
 
 
 def plain(rate: float, cores: int, *, seconds: float = 60.0, **changes: object) -> World:
-    segment = Segment(
+    segment = SimulatedSegment(
         fixed_s=0.3, per_task_s=0.01, stages=(Stage(name="work", work_s=1e-3),), **changes
     )
     return World(
@@ -54,8 +57,10 @@ def test_rows_are_neither_lost_nor_made() -> None:
 
 
 def test_segments_in_a_row_add_their_latencies() -> None:
-    first = Segment(name="a", fixed_s=0.2, stages=(Stage(name="one", work_s=1e-3),))
-    second = Segment(name="b", fixed_s=0.3, stages=(Stage(name="two", work_s=1e-3),), after="a")
+    first = SimulatedSegment(name="a", fixed_s=0.2, stages=(Stage(name="one", work_s=1e-3),))
+    second = SimulatedSegment(
+        name="b", fixed_s=0.3, stages=(Stage(name="two", work_s=1e-3),), after="a"
+    )
     both = World(
         segments=(first, second), profile=constant(500.0), seconds=60.0, cores=4, noise=0.0
     )
@@ -175,7 +180,7 @@ def test_a_surge_that_is_seen_late_is_held() -> None:
     """200 to 800 rows/s within 6 s, told as Spark tells it, on the demo's costs."""
     ramp = [(0, 200.0), *((30 + n, 200.0 + 100.0 * (n + 1)) for n in range(6)), (54, 200.0)]
     stages = (Stage(name="enrich", work_s=0.003), Stage(name="count", work_s=0.004))
-    segment = Segment(fixed_s=0.27, per_task_s=0.014, stages=stages)
+    segment = SimulatedSegment(fixed_s=0.27, per_task_s=0.014, stages=stages)
     for seed in range(1, 4):
         scene = World(
             segments=(segment,),
@@ -190,3 +195,43 @@ def test_a_surge_that_is_seen_late_is_held() -> None:
         outcome = simulate(scene, controller(2.0, bounds=Bounds(2, 16), options=options))
         assert outcome.within(2.0, after_s=20.0) >= 0.95
         assert outcome.core_seconds < 0.65 * 10 * 90
+
+
+def test_classes_are_shed_by_their_worth_as_on_spark() -> None:
+    """The decision says what to keep of each class, and the simulated batches do it, row by row."""
+    worths = {
+        "gold": ClassWorth(priority=1, weight=1.0, floor=0.0),
+        "rest": ClassWorth(priority=0, weight=1.0, floor=0.05),
+    }
+    scene = dataclasses.replace(
+        plain(8000.0, 4),
+        poisson=True,
+        class_shares={"gold": 0.2, "rest": 0.8},
+        worths=worths,
+    )
+    assembly = Assembly(target=Target(2.0), bounds=Bounds(4, 4), shed="model", classes=worths)
+    outcome = simulate(scene, new_controller(assembly))
+    assert any(record.decision.keep_by_class for record in outcome.records)
+    counts = [source for r in outcome.records[20:] for source in r.measurement.sources]
+    classes = {
+        name: [part for source in counts for part in source.classes if part.name == name]
+        for name in worths
+    }
+    kept = {
+        name: sum(part.kept for part in parts) / sum(part.offered for part in parts)
+        for name, parts in classes.items()
+    }
+    assert kept["gold"] > 0.95
+    assert 0.05 <= kept["rest"] < 0.6
+    assert all(
+        source.offered == sum(part.offered for part in source.classes)
+        and source.kept == sum(part.kept for part in source.classes)
+        for source in counts
+    )
+    late = [latency.mean_s for latency in outcome.sojourns[20:] if latency is not None]
+    assert sum(late) / len(late) == pytest.approx(2.0, rel=0.1)
+
+
+def test_classes_must_have_all_the_rows() -> None:
+    with pytest.raises(AskedWrongly, match="let their shares add up to 1"):
+        dataclasses.replace(plain(10.0, 1), class_shares={"gold": 0.5})

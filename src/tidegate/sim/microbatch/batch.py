@@ -1,0 +1,117 @@
+"""One micro-batch of a segment in simulated time: what it takes and how long that takes.
+
+Its stages run one after the other on their tasks, with the imbalance that the route and the keys'
+weights give. Where segments together have more tasks than there are cores, they run in waves.
+"""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tidegate.control.shards.balance import imbalance
+from tidegate.control.shards.route import Route
+from tidegate.sim.microbatch.kept_rows import KeptRows
+from tidegate.sim.microbatch.queue import RowQueue
+from tidegate.sim.microbatch.world import SimulatedSegment, Vector, World
+
+
+@dataclass(slots=True)
+class SimulatedBatch:
+    """A micro-batch that runs or has ended."""
+
+    rows: float
+    """Kept, so worked on."""
+    offered: float
+    by_class: dict[str, tuple[float, float]]
+    """Rows of each class, offered and kept."""
+    arrived_s: Vector
+    counts: Vector
+    tasks: int
+    imbalance: float
+    started_s: float
+    told_s: float
+    """When its first stage is over, so that its rows are known."""
+    ended_s: float
+    busy_s: dict[str, float]
+    shard_rows: dict[str, Vector]
+    tasks_of: dict[str, int]
+    imbalances: dict[str, float]
+
+    def busy_within(self, begin_s: float, end_s: float) -> float:
+        """Its core seconds of work in a span, spread evenly over its duration."""
+        overlap_s = min(self.ended_s, end_s) - max(self.started_s, begin_s)
+        share = max(overlap_s, 0.0) / max(self.ended_s - self.started_s, 1e-9)
+        return share * sum(self.busy_s.values())
+
+
+@dataclass(slots=True)
+class RunningSegment:
+    """The state of a segment while the simulation runs."""
+
+    segment: SimulatedSegment
+    queue: RowQueue
+    tasks: dict[str, int]
+    routes: dict[str, Route]
+    batch: SimulatedBatch | None = None
+    free_s: float = 0.0
+    batches: int = 0
+    ended: list[tuple[int, SimulatedBatch]] = field(default_factory=list)
+    offered: float = 0.0
+    begun_s: float = 0.0
+    """When its last batch began."""
+    told_s: float = 0.0
+    """Until when arrivals are known: to the start of the newest batch that has told."""
+
+
+def begun_batch(
+    one: RunningSegment,
+    taken: KeptRows,
+    at_s: float,
+    *,
+    world: World,
+    waves: float,
+    random: np.random.Generator,
+) -> SimulatedBatch:
+    """A batch of a segment that begins now, with the rows that it took and kept."""
+    segment = one.segment
+    rows = float(taken.counts.sum())
+    widest = max(one.tasks.values())
+    duration_s = segment.fixed_s + segment.per_task_s * widest
+    busy_s, shard_rows, imbalances = {}, {}, {}
+    first_s = 0.0
+    reading_s = taken.offered * segment.gather_s / widest if segment.after is None else 0.0
+    mean_s = slowest_s = reading_s
+    for stage in segment.stages:
+        tasks = one.tasks[stage.name]
+        delta = 1.0
+        if stage.shards and stage.weights is not None:
+            weights = stage.weights(at_s)
+            delta = imbalance(weights, one.routes[stage.name], tasks)
+            shard_rows[stage.name] = rows * weights
+        work_s = rows * stage.work_s
+        busy_s[stage.name] = work_s
+        imbalances[stage.name] = delta
+        mean_s += work_s / tasks
+        slowest_s += work_s * delta / tasks
+        first_s = first_s or duration_s + slowest_s * waves
+    noise = math.exp(random.normal(0.0, world.noise)) if world.noise else 1.0
+    if world.odd_batches and random.random() < world.odd_batches:
+        noise *= 3.0
+    duration_s = (duration_s + slowest_s * waves) * noise
+    return SimulatedBatch(
+        rows=rows,
+        offered=taken.offered,
+        by_class=taken.by_class,
+        arrived_s=taken.arrived_s,
+        counts=taken.counts,
+        tasks=widest,
+        imbalance=slowest_s / mean_s if mean_s > 0.0 else 1.0,
+        started_s=at_s,
+        told_s=at_s + first_s * noise,
+        ended_s=at_s + duration_s,
+        busy_s=busy_s,
+        shard_rows=shard_rows,
+        tasks_of=dict(one.tasks),
+        imbalances=imbalances,
+    )

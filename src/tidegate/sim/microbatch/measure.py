@@ -1,0 +1,110 @@
+"""The simulated meter: what Spark's meter would measure of the same batches."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tidegate.control.measurement import (
+    BatchMeasurement,
+    Latency,
+    OperatorMeasurement,
+    SegmentMeasurement,
+)
+from tidegate.control.row_counts import ClassCount, SourceCount
+from tidegate.sim.microbatch.batch import RunningSegment, SimulatedBatch
+
+Ended = Sequence[tuple[int, SimulatedBatch]]
+"""Batches that ended during a tick, with their numbers."""
+
+
+def source_count(one: RunningSegment, ended: Ended) -> SourceCount:
+    """Rows offered and kept by the batches of a segment that reads the source."""
+    offered = sum(batch.offered for _, batch in ended)
+    rows = sum(batch.rows for _, batch in ended)
+    names = dict.fromkeys(name for _, batch in ended for name in batch.by_class)
+    classes = tuple(
+        ClassCount(
+            name=name,
+            offered=round(sum(batch.by_class[name][0] for _, batch in ended)),
+            kept=round(sum(batch.by_class[name][1] for _, batch in ended)),
+        )
+        for name in names
+    )
+    return SourceCount(
+        name=f"source of {one.segment.name}",
+        offered=round(offered),
+        kept=round(rows),
+        classes=classes,
+    )
+
+
+def segment_measurement(
+    one: RunningSegment, ended: Ended, rate: float, waiting: float, starts_s: float
+) -> SegmentMeasurement:
+    """One segment during the tick."""
+    return SegmentMeasurement(
+        name=one.segment.name,
+        arrival_rate=rate,
+        backlog_rows=waiting,
+        tasks=max(one.tasks.values()),
+        trigger_s=one.segment.trigger_s,
+        batches=tuple(
+            BatchMeasurement(
+                batch_id=number,
+                rows=round(batch.rows),
+                tasks=batch.tasks,
+                imbalance=batch.imbalance,
+                duration_s=batch.ended_s - batch.started_s,
+                ended_s=starts_s + batch.ended_s,
+                shed_rows=round(batch.offered - batch.rows),
+            )
+            for number, batch in ended
+        ),
+    )
+
+
+def operator_measurements(
+    one: RunningSegment, ended: Ended, rate: float
+) -> list[OperatorMeasurement]:
+    """The operators of one segment during the tick."""
+    found = []
+    for stage in one.segment.stages:
+        name = stage.name
+        counts: tuple[int, ...] = ()
+        if stage.shards and ended:
+            per_shard = [batch.shard_rows[name] for _, batch in ended if batch.shard_rows]
+            if per_shard:
+                counts = tuple(int(count) for count in np.rint(np.sum(per_shard, axis=0)))
+        found.append(
+            OperatorMeasurement(
+                name=name,
+                arrival_rate=rate,
+                service_rate=1.0 / stage.work_s,
+                tasks=one.tasks[name],
+                imbalance=ended[-1][1].imbalances[name] if ended else 1.0,
+                segment=one.segment.name,
+                rows=round(sum(batch.rows for _, batch in ended)),
+                busy_s=sum(batch.busy_s[name] for _, batch in ended),
+                most_tasks=stage.most_tasks or stage.shards or None,
+                route=one.routes.get(name, ()),
+                shard_rows=counts,
+            )
+        )
+    return found
+
+
+def latency_of(batches: Sequence[SimulatedBatch]) -> Latency | None:
+    """Sojourn of the rows of batches that ended, weighted by the rows of each bucket."""
+    rows = sum(batch.rows for batch in batches)
+    if rows <= 0.0:
+        return None
+    waits = np.concatenate([batch.ended_s - batch.arrived_s for batch in batches])
+    counts = np.concatenate([batch.counts for batch in batches])
+    order = np.argsort(waits)
+    reached = np.cumsum(counts[order])
+    p50_s, p95_s, p99_s = (
+        float(waits[order][min(np.searchsorted(reached, share * reached[-1]), len(order) - 1)])
+        for share in (0.50, 0.95, 0.99)
+    )
+    mean_s = float(waits @ counts / counts.sum())
+    return Latency(mean_s=mean_s, p50_s=p50_s, p95_s=p95_s, p99_s=p99_s)

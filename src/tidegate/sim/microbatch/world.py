@@ -1,0 +1,110 @@
+"""What a simulated pipeline, its machines and its load are like."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tidegate.control.shedding.classes import Worth
+from tidegate.errors import AskedWrongly
+from tidegate.workload.keys import Keys
+from tidegate.workload.profile import Profile
+
+Vector = npt.NDArray[np.float64]
+
+_KEYS_SAMPLED = 20_000
+
+
+class ShardWeights(Protocol):
+    """How rows spread over the shards of a keyed stage at a time since the start."""
+
+    def __call__(self, at_s: float, /) -> Vector:
+        """One weight per shard, adding up to 1."""
+        ...
+
+
+def keyed_weights(keys: Keys, shards: int, seed: int = 0) -> ShardWeights:
+    """Weights of a key distribution whose hot keys may change, hashed to shards."""
+    eras = (0, *keys.changes_ms)
+    rows = np.arange(_KEYS_SAMPLED, dtype=np.int64)
+    weights: list[Vector] = []
+    for begin_ms in eras:
+        arrival_us = np.full(_KEYS_SAMPLED, begin_ms * 1000, np.int64)
+        chosen = keys.at(rows, arrival_us, seed)
+        hashed = (chosen.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(40)
+        counts = np.bincount((hashed % np.uint64(shards)).astype(np.int64), minlength=shards)
+        weights.append(np.asarray(counts / counts.sum(), np.float64))
+
+    def at(at_s: float) -> Vector:
+        return weights[int(np.searchsorted(np.array(eras[1:]), at_s * 1000, side="right"))]
+
+    return at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """An operator of a segment."""
+
+    name: str
+    work_s: float
+    """Core seconds per row of the segment."""
+    shards: int = 0
+    """0: a map, which is always even."""
+    weights: ShardWeights | None = None
+    most_tasks: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedSegment:
+    """One streaming query: what its batches cost, and where its rows come from."""
+
+    name: str = "main"
+    fixed_s: float
+    per_task_s: float = 0.0
+    gather_s: float = 0.0
+    """c_s: core seconds per row that comes from the source, kept or shed."""
+    stages: tuple[Stage, ...]
+    trigger_s: float = 0.0
+    after: str | None = None
+    """The segment that feeds it; None: the source."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """What the simulated machines and load are like."""
+
+    segments: tuple[SimulatedSegment, ...]
+    profile: Profile
+    seconds: float
+    cores: int
+    """Cores at the start."""
+    tick_s: float = 1.0
+    grant_s: float = 0.0
+    noise: float = 0.05
+    """Spread of a batch's duration, as a share of it."""
+    poisson: bool = False
+    odd_batches: float = 0.0
+    """Share of batches that take three times as long (garbage collection)."""
+    prompt: bool = True
+    """Whether arrivals are known as they come; else as Spark's meter tells them: those of a batch
+    once its first stage is over."""
+    stalls: tuple[tuple[float, float], ...] = ()
+    """Spans (begin, end) in which nothing is measured: the ticks are stale."""
+    class_shares: Mapping[str, float] = field(default_factory=dict)
+    """The classes of the source's rows, and the share of the rows that each has."""
+    worths: Mapping[str, Worth] = field(default_factory=dict)
+    """What the rows of each class are worth."""
+    seed: int = 1
+    starts_s: float = 1_700_000_000.0
+    """The epoch second of the start."""
+
+    def __post_init__(self) -> None:
+        if not self.segments or self.seconds < self.tick_s:
+            raise AskedWrongly("a simulated pipeline needs a segment and at least one tick")
+        if self.class_shares and abs(sum(self.class_shares.values()) - 1.0) > 1e-9:
+            raise AskedWrongly(
+                f"the classes have {sum(self.class_shares.values()):g} of the rows; let their"
+                " shares add up to 1"
+            )
