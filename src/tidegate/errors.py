@@ -1,4 +1,4 @@
-"""The two ways a run can go wrong, so that the command line can tell them apart.
+"""Tidegate's two kinds of errors: something failed (exit code 1), or the request was wrong (2).
 
 A message of either kind is one sentence for a person: what was wrong, what was expected, what to
 do. The command line prints it without a traceback.
@@ -9,15 +9,15 @@ from collections.abc import Iterable
 
 
 class TidegateError(Exception):
-    """It failed: the ask was sound, but it could not be done (exit code 1)."""
+    """The request was valid, but carrying it out failed (exit code 1)."""
 
 
 class AskedWrongly(TidegateError, ValueError):
-    """It was asked wrongly: nothing was started and nothing was lost (exit code 2)."""
+    """The request was invalid: nothing was started and nothing was lost (exit code 2)."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint for a misspelt name: `; did you mean 'x'?`, else the names there are."""
+    """The end of an error message about an unknown name: the closest known one, or all of them."""
     choices = sorted(known)
     close = difflib.get_close_matches(name, choices, n=1, cutoff=0.5)
     if close:

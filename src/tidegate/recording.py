@@ -1,7 +1,7 @@
 """Records on disk: JSON lines, rotated by size, that survive a crash in the middle of a line.
 
-`records.jsonl` is written; `records.1.jsonl` is the one before it, `records.2.jsonl` the one before
-that. Whatever writes records and whatever reads them meet here, and nowhere else.
+New records go to `records.jsonl`. `records.1.jsonl` is the file before it, `records.2.jsonl` the
+one before that. This module is the only one that reads or writes these files.
 """
 
 import json
@@ -18,15 +18,15 @@ from tidegate.errors import AskedWrongly, TidegateError
 
 CURRENT = "records.jsonl"
 MOST_BYTES = 8 * 2**20
-"""A file is set aside before it grows beyond this."""
+"""A file is rotated before it grows beyond this size."""
 KEPT_FILES = 4
-"""How many files that were set aside are kept."""
+"""How many rotated files are kept."""
 
 _SET_ASIDE = re.compile(r"records\.(\d+)\.jsonl")
 
 
 class RecordWriter:
-    """Appends records to a directory, a line at a time, each handed to the system at once."""
+    """Appends records to a directory, one line each, unbuffered."""
 
     def __init__(
         self, directory: str | Path, *, most_bytes: int = MOST_BYTES, kept_files: int = KEPT_FILES
@@ -34,7 +34,7 @@ class RecordWriter:
         if most_bytes < 1 or kept_files < 0:
             raise AskedWrongly(
                 f"Records cannot be kept in {kept_files} older files of {most_bytes} bytes: give "
-                "at least 1 byte and 0 files."
+                "a file size of at least 1 byte and at least 0 older files."
             )
         self._directory = Path(directory)
         self._most_bytes = most_bytes
@@ -43,7 +43,9 @@ class RecordWriter:
         self._size = 0
 
     def write(self, record: Record) -> None:
-        """Keep one record. After a failure (a full disk) the next call starts on a whole line."""
+        """Append one record. After a failure such as a full disk, the next call repairs the file
+        so that its record starts on a line of its own.
+        """
         line = record.to_json().encode() + b"\n"
         file = self._file or self._open()
         if self._size and self._size + len(line) > self._most_bytes:
@@ -57,11 +59,12 @@ class RecordWriter:
         if written < len(line):
             self.close()
             raise TidegateError(
-                f"A record was cut off in {self._directory / CURRENT}: is the disk full?"
+                f"Only part of a record could be written to {self._directory / CURRENT}: is the "
+                "disk full?"
             )
 
     def close(self) -> None:
-        """Let go of the file; a later `write` opens it again."""
+        """Close the file. A later `write` opens it again."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -82,14 +85,14 @@ class RecordWriter:
         path = self._directory / CURRENT
         if path.exists():
             _mend(path)
-        # Unbuffered, so that a record is either on its way to the disk or was refused.
+        # Unbuffered, so that the operating system has either accepted a record or refused it.
         self._file = path.open("ab", buffering=0)
         self._size = path.stat().st_size
         return self._file
 
     def _rotate(self) -> BinaryIO:
         self.close()
-        # The oldest first: a crash in between leaves a gap in the numbers, and nothing is lost.
+        # Oldest first: a crash in between leaves a gap in the numbers, but loses no record.
         for number, path in sorted(_set_aside(self._directory).items(), reverse=True):
             if number >= self._kept_files:
                 path.unlink()
@@ -105,18 +108,18 @@ class RecordWriter:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What could be read, and what could not."""
+    """The records that could be read, and a description of the lines that could not."""
 
     records: tuple[Record, ...]
     left_out: tuple[str, ...]
-    """One sentence for each kind of line that is not among the records."""
+    """One sentence for each kind of line that could not be read."""
 
 
 def read_records(where: str | Path) -> list[Record]:
-    """All records of a directory, or of one file, oldest first.
+    """Read all records of a directory, or of one file, oldest first.
 
-    A last line that a crash cut off is left out; a line that is damaged, or of another version, is
-    refused with its place.
+    A last line that a crash cut short is left out. A damaged line, or one of another version,
+    raises an error that names its file and line number.
     """
     files = _files(where)
     records = [record for path, content in files for record in _records(path, content)]
@@ -126,10 +129,10 @@ def read_records(where: str | Path) -> list[Record]:
 
 
 def read_readable(where: str | Path) -> Reading:
-    """The records that can be read, oldest first, and a sentence about the lines that cannot.
+    """Read the records that can be read, oldest first, and describe the lines that cannot.
 
-    For looking back at a run, where half of the story is better than none. Refused only when there
-    is no record left to tell of.
+    This is for looking back at a run, where part of its history is better than none. It raises an
+    error only when not a single record can be read.
     """
     records: list[Record] = []
     wrong: dict[str, list[int]] = {}
@@ -145,13 +148,13 @@ def read_readable(where: str | Path) -> Reading:
             try:
                 records.append(_record(path, number, line))
             except TidegateError as error:
-                told = str(error.__cause__) if isinstance(error.__cause__, TidegateError) else ""
-                wrong.setdefault(f"of {path}: {told or 'not a record'}", []).append(number)
+                reason = str(error.__cause__) if isinstance(error.__cause__, TidegateError) else ""
+                wrong.setdefault(f"of {path}: {reason or 'not a record'}", []).append(number)
     left_out = tuple(f"{_lines(numbers)} {what}; left out." for what, numbers in wrong.items())
     if not records and left_out:
         raise TidegateError(
-            f"There is no record in {where} that this Tidegate can read ({left_out[0][:-1]}): read "
-            "them with the Tidegate that wrote them."
+            f"This version of Tidegate cannot read any record in {where} ({left_out[0][:-1]}): use "
+            "the version that wrote them."
         )
     if not records:
         raise _nothing_yet(where)
@@ -166,7 +169,7 @@ def _lines(numbers: list[int]) -> str:
 
 def _nothing_yet(where: str | Path) -> AskedWrongly:
     return AskedWrongly(
-        f"There is no record in {where} yet: wait for the first tick of the run to end."
+        f"There is no record in {where} yet: wait until the run has completed its first tick."
     )
 
 
@@ -174,19 +177,19 @@ def _files(where: str | Path) -> list[tuple[Path, bytes]]:
     where = Path(where)
     if not where.exists():
         raise AskedWrongly(
-            f"There is no {where}: name the checkpoint directory of a run, or its {CURRENT}."
+            f"{where} does not exist: give the checkpoint directory of a run, or its {CURRENT}."
         )
     files = _read_directory(where) if where.is_dir() else [(where, where.read_bytes())]
     if not files:
         raise AskedWrongly(
-            f"There are no records in {where}: name the checkpoint directory of a run that has a "
+            f"There are no records in {where}: give the checkpoint directory of a run with a "
             "target, where they are kept as " + CURRENT + "."
         )
     return files
 
 
 def _read_directory(directory: Path) -> list[tuple[Path, bytes]]:
-    # A run may rotate its files while they are read: read again until they kept their places.
+    # A run may rotate its files while we read them. Read again until no file changed its name.
     while True:
         before = _places(directory)
         try:
@@ -228,18 +231,18 @@ def _record(path: Path, number: int, line: bytes) -> Record:
         return Record.from_json(line.decode())
     except TidegateError as error:
         raise TidegateError(
-            f"Line {number} of {path} is {error}: read it with the Tidegate that wrote it, or move "
-            "the file away."
+            f"Line {number} of {path} is {error}: read it with the version of Tidegate that wrote "
+            "it, or move the file away."
         ) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise TidegateError(
-            f"Line {number} of {path} is not a record: the file is damaged or is something else; "
-            "remove the line or name another file."
+            f"Line {number} of {path} is not a record: the file is damaged or is not a file of "
+            "records; remove the line or give another file."
         ) from error
 
 
 def _is_whole(tail: bytes) -> bool:
-    """Whether a last line without its end is a record nevertheless; one cut off is no JSON."""
+    """Whether a last line without a newline is complete: one that was cut short is not JSON."""
     try:
         return isinstance(json.loads(tail), dict)
     except ValueError:
@@ -247,7 +250,7 @@ def _is_whole(tail: bytes) -> bool:
 
 
 def _mend(path: Path) -> None:
-    """End the last line, or take it away when a crash cut it off."""
+    """Complete the last line with a newline, or remove it when a crash cut it short."""
     with path.open("r+b") as file:
         end = file.seek(0, os.SEEK_END)
         start = _start_of_last_line(file, end)

@@ -29,7 +29,7 @@ _DURATION = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)\s*([A-Za-z]+)\
 
 
 def parse_duration(text: str) -> float:
-    """Seconds in a positive duration such as `500ms` or `2 seconds`; the unit is required."""
+    """Parse a positive duration such as `500ms` or `2 seconds` to seconds. The unit is required."""
     match = _DURATION.fullmatch(text)
     if match is None:
         raise AskedWrongly(
@@ -48,9 +48,9 @@ def parse_duration(text: str) -> float:
 
 
 def format_duration(seconds: float, *, round_up: bool = False) -> str:
-    """A duration with four significant digits, in the unit a person would choose.
+    """Format a duration with four significant digits, in the unit a person would choose.
 
-    `round_up` is for a bound that must still hold when the person types what was printed.
+    Use `round_up` for a bound that must still hold when someone types the printed value back in.
     """
     units = (("s", 1.0), ("ms", 1e3), ("us", 1e6))
     unit, per_second = next((pair for pair in units if seconds * pair[1] >= 1.0), units[-1])

@@ -108,7 +108,7 @@ def test_the_writer_goes_on_on_a_whole_line_after_a_full_disk(tmp_path: Path) ->
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (full, limits[1]))
     try:
-        with pytest.raises(TidegateError, match="cut off"):
+        with pytest.raises(TidegateError, match="Only part of a record"):
             writer.write(record(1))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -139,7 +139,7 @@ def test_another_version_is_named(tmp_path: Path) -> None:
 def test_nothing_to_read_is_said(tmp_path: Path) -> None:
     with pytest.raises(AskedWrongly, match="no records in"):
         read_records(tmp_path)
-    with pytest.raises(AskedWrongly, match=r"There is no .*elsewhere"):
+    with pytest.raises(AskedWrongly, match="elsewhere does not exist"):
         read_records(tmp_path / "elsewhere")
     (tmp_path / CURRENT).touch()
     with pytest.raises(AskedWrongly, match=r"no record in .* yet"):

@@ -1,4 +1,4 @@
-"""What is coming: forecasts of the load with their uncertainty. Pure: time comes in as data."""
+"""Forecasts of the load with their uncertainty. Pure: time comes in as data."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """The load of steps 1..k after the last observation."""
+    """Mean and variance of the load at steps 1..k after the last observation."""
 
     mean: NDArray[np.float64]
     variance: NDArray[np.float64]
@@ -17,8 +17,8 @@ class Forecast:
     def highest(self, skip: int = 0, sigmas: float = 2.0) -> tuple[float, float]:
         """Mean and variance of the step with the highest expected load (MST eq. 14).
 
-        `skip` leaves out the first steps: a decision taken U steps before its cycle forecasts
-        U + S steps and must cover only the last S of them.
+        `skip` leaves out the first steps: a decision made U steps before its cycle of S steps
+        forecasts U + S steps, but has to cover only the last S.
         """
         mean, variance = self.mean[skip:], self.variance[skip:]
         at = int(np.argmax(mean + sigmas * np.sqrt(variance)))
@@ -26,7 +26,7 @@ class Forecast:
 
 
 class Forecaster(Protocol):
-    """Sees one value per step, in time order; says what the next steps bring."""
+    """Observes one value per step, in time order, and forecasts the next steps."""
 
     def observe(self, value: float, at_s: float) -> None:
         """Learn the load of one step that ended `at_s` seconds after the epoch."""

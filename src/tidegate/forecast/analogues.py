@@ -1,11 +1,11 @@
-"""What the next minutes may hold, told by what followed moments like this one.
+"""Forecasts the distribution of the next minutes' load from what followed similar minutes.
 
-A mean and a variance do not describe load that is calm for two hours and then fourfold for eight
-minutes. Here the future is a weighted set of pasts: every minute of memory whose following window
-is known is an analogue, weighted by how alike it is to the present. What "alike" means (the level
-against the last hours, the slope, the minute of the hour, the time of day, the time since the last
-surge) differs from load to load, so several kinds of likeness are kept and mixed by how well each
-foretold the windows that have since come true.
+A mean and a variance do not describe a load that is calm for two hours and then fourfold for eight
+minutes. Here the forecast is a weighted set of past windows: every minute in memory whose following
+window is known is an analogue, weighted by its similarity to the present. What makes two minutes
+similar (the level against the last hours, the slope, the minute of the hour, the time of day, the
+time since the last surge) differs from load to load. So there are several similarity measures,
+mixed by how well each predicted the windows that have since been observed.
 """
 
 import math
@@ -21,33 +21,34 @@ Vector = NDArray[np.float64]
 
 STEP = 0.02
 THRESHOLDS: Vector = np.round(np.arange(-150, 151) * STEP, 10)
-"""Thresholds as the logarithm of load over the present level: from a twentieth to twentyfold."""
+"""Logarithms of load over the present level, from a twentieth to twentyfold."""
 
 HOUR = 60
 DAY = 24 * HOUR
 MEMORY = 7 * DAY
-"""Minutes remembered: a week, so that the time of the week can be an analogue."""
+"""Minutes in memory: a week, so that the same time last week can be an analogue."""
 HALF_LIFE = 7 * DAY
-"""After so many minutes an analogue counts half."""
+"""The age in minutes at which an analogue has half its weight."""
 OVERLAP = 5.0
-"""Neighbouring minutes share most of their windows: so many count as one observation."""
+"""Neighbouring minutes share most of their windows, so this many count as one observation."""
 SMOOTHING = 0.02
 """Standard deviation, in log ratio, of the kernel that smooths the distribution."""
 PRIOR_NARROW, PRIOR_WIDE, PRIOR_WIDE_SHARE = 0.35, 1.0, 0.05
-"""What is believed before any analogue is seen, worth one observation (log ratio)."""
+"""Prior of the log ratio, a mixture of two normals; it counts as one observation."""
 PRIOR_SURGE = 0.05
-"""Chance of a surge in a window, before any is seen, worth one observation."""
+"""Prior probability of a surge in a window; it counts as one observation."""
 SHARE = 0.001
-"""Part of the weight dealt out evenly each minute, so that no likeness dies (fixed share)."""
+"""Share of the weight that is spread evenly over the similarity measures each minute, so that none
+is ruled out for good (fixed share)."""
 
 SURGE_ABOVE, SURGE_OVER = 0.35, 0.15
-"""A surge begins at this log ratio over the last hours' median, and is over below the second."""
+"""Log ratios to the last hours' median: a surge begins above the first, ends below the second."""
 FLOOR = 0.02
-"""Levels below this part of the largest load in memory are taken as this."""
+"""A load counts as at least this share of the largest load in memory."""
 
-# One row per likeness: bandwidths of level, slope, minute of the half hour, minute of the hour,
-# minute of the day, minutes since the last surge. 0: this does not matter.
-LIKENESSES: Vector = np.array(
+# One row per similarity measure: bandwidths of level, slope, minute of the half hour, minute of the
+# hour, minute of the day, minutes since the last surge. A bandwidth of 0 ignores the feature.
+SIMILARITIES: Vector = np.array(
     [
         [0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
         [0.10, 0.10, 0.0, 0.0, 0.0, 0.0],
@@ -66,14 +67,14 @@ LIKENESSES: Vector = np.array(
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """The coming window, as curves over `THRESHOLDS` (log of load over `level`)."""
+    """The load of the next window, as a curve over `THRESHOLDS` (log of load over `level`)."""
 
     level: float
     """The present load."""
     minutes_above: Vector
     """Expected minutes of the window with a load above the threshold."""
     gap: bool
-    """The present minute is a gap in the collection: the level is the one before it."""
+    """Whether the present minute is a gap in the data; the level is then the one before the gap."""
 
     def scaled(self, factor: float) -> "Outlook":
         """The same outlook with the load in another unit."""
@@ -82,16 +83,16 @@ class Outlook:
     def median_load(self) -> float:
         """The load that is exceeded in half of the window's minutes."""
         half = float(self.minutes_above[0]) / 2
-        # the curve falls with the threshold; interp wants it rising
+        # The curve falls with the threshold, but interp needs it to rise.
         place = np.interp(-half, -self.minutes_above, THRESHOLDS)
         return self.level * math.exp(float(place))
 
 
 class Analogues:
-    """Remembers a week of minutes; `observe` one, then ask for an `outlook`.
+    """Remembers a week of minutes; call `observe` once a minute, then `outlook`.
 
-    The window is the `length` minutes that begin `lead` minutes after the last one observed: what
-    is asked for now, and takes `lead` minutes to start, serves that window.
+    The window is the `length` minutes that begin `lead` minutes after the last observation: a
+    machine requested now, which takes `lead` minutes to start, serves that window.
     """
 
     def __init__(
@@ -100,15 +101,15 @@ class Analogues:
         lead: int = 2,
         length: int = 1,
         memory: int = MEMORY,
-        likenesses: Vector = LIKENESSES,
+        similarities: Vector = SIMILARITIES,
         half_life: float = HALF_LIFE,
     ) -> None:
         self.lead = lead
         self.length = length
         self._memory = memory
-        self._likenesses = np.ascontiguousarray(likenesses, dtype=np.float64)
+        self._similarities = np.ascontiguousarray(similarities, dtype=np.float64)
         self._half_life = half_life
-        self._belief = np.full(len(likenesses), 1.0 / len(likenesses))
+        self._belief = np.full(len(similarities), 1.0 / len(similarities))
         self._surge_belief = self._belief.copy()
         self._awaiting: list[tuple[int, Vector, Vector]] = []
         self._minutes = 0
@@ -131,11 +132,11 @@ class Analogues:
 
     @property
     def belief(self) -> Vector:
-        """How much each likeness is trusted at present."""
+        """The present weight of each similarity measure."""
         return self._belief.copy()
 
     def observe(self, load: float, at_s: float) -> None:
-        """One more minute: its load, and when it ended."""
+        """Learn the load of one minute, which ended at `at_s`."""
         self._make_room()
         now = self._minutes - self._first
         self._minutes += 1
@@ -146,7 +147,7 @@ class Analogues:
             self._log_load[now] = np.nan
         else:
             if self._gap_before and value < self._good[-1] - 1.0:
-                self._good.clear()  # the silence is believed: a lull, at another level
+                self._good.clear()  # it was no gap after all, but a lull at another level
             self._good.append(value)
             del self._good[:-90]
             self._log_load[now] = value
@@ -155,12 +156,12 @@ class Analogues:
         self._complete(now - self.lead - self.length)
 
     def outlook(self) -> Outlook:
-        """What may come, from the analogues of the minute last observed."""
+        """The distribution of the next window's load, from the analogues of the last minute."""
         now = self._minutes - self._first - 1
         known = max(0, now - self.lead - self.length + 1)
         start = max(0, known - self._memory)
         above, largest, weight = _gather(  # first axis: calm, surge
-            self._likenesses,
+            self._similarities,
             math.log(2.0) / self._half_life,
             now,
             start,
@@ -175,7 +176,7 @@ class Analogues:
         )
         seen = weight / OVERLAP
         seen_all = seen[0] + seen[1]
-        # what is seldom seen is filled up from what is seen at any time, and that from the prior
+        # A measure with few observations falls back on all minutes, and those on the prior.
         usual = (seen[1, 0] + PRIOR_SURGE) / (seen_all[0] + 1.0)
         hazard = (seen[1] + usual) / (seen_all + 1.0)
         hazard[0] = usual
@@ -209,7 +210,7 @@ class Analogues:
         self._age[now] = min(minute - self._surge_at, 600)
 
     def _complete(self, origin: int) -> None:
-        """The window of this minute is known now: keep it, and judge who foretold it."""
+        """The window of this minute is complete: store it, and score the forecasts of it."""
         if origin < 0:
             return
         begin = origin + self.lead + 1
@@ -258,18 +259,18 @@ _PRIOR /= _PRIOR.sum()
 
 
 def _exceedance(steps: Vector) -> Vector:
-    """From steps at the bins of the loads to the count above each threshold, smoothed."""
+    """Turn counts per bin into smoothed counts above each threshold."""
     smooth = np.convolve(steps, _KERNEL, mode="same")
-    # what the kernel pushed over the edge stays at the edge
+    # Add what the kernel pushed over the edge back to the last bin.
     smooth[-1] += steps.sum() - smooth.sum()
     above = np.cumsum(smooth[::-1])[::-1]
     return np.asarray(np.maximum(np.append(above[1:], 0.0) + smooth / 2, 0.0))
 
 
 def _filled_up(counted: Vector, seen: Vector, prior: Vector) -> Vector:
-    """Per likeness the mean of what it saw and, as one more observation, what is usual.
+    """Per similarity measure, the mean of its counts and of the fallback as one observation.
 
-    The first likeness is "any time": its mean with the prior is what is usual for the others.
+    The first measure weighs all minutes alike. Its mean with the prior is the others' fallback.
     """
     counted = counted / OVERLAP
     usual = (counted[0] + prior) / (seen[0] + 1.0)
@@ -279,7 +280,7 @@ def _filled_up(counted: Vector, seen: Vector, prior: Vector) -> Vector:
 
 
 def _revise(belief: Vector, likelihood: Vector, share: float) -> Vector:
-    """Bayes, with a little dealt out evenly (fixed share)."""
+    """Bayes' rule, with a small share spread evenly (fixed share)."""
     belief = belief * likelihood
     belief /= belief.sum()
     return np.asarray((1 - share) * belief + share / len(belief))
@@ -291,7 +292,7 @@ def _smooth_at(scores: Vector, place: int) -> Vector:
 
 
 def _bins(ratios: Vector) -> NDArray[np.int16]:
-    """Bins of a window's loads, largest first; -1 where a minute is unknown."""
+    """Bins of a window's loads, largest first; -1 for minutes without a load."""
     bins = np.full(len(ratios), -1, dtype=np.int16)
     known = np.sort(ratios[~np.isnan(ratios)])[::-1]
     places = np.rint((known - THRESHOLDS[0]) / STEP)
@@ -303,7 +304,7 @@ def _bins(ratios: Vector) -> NDArray[np.int16]:
 def _gather(  # type: ignore[no-untyped-def]
     likenesses, decay, now, start, stop, minute, excess, slope, age, bins, surge, size
 ):  # pragma: no cover - compiled
-    """Weighted histograms over the analogues: calm and surge, one row per likeness."""
+    """Weighted histograms over the analogues, for calm and surge, one row per measure."""
     kinds = likenesses.shape[0]
     above_out = np.zeros((2, kinds, size))
     largest_out = np.zeros((2, kinds, size))

@@ -1,9 +1,9 @@
 """ARMA(p, q) by exact maximum likelihood, its order by AIC, and its forecasts (MST eq. 9-13).
 
-Where this differs from print: the process has a mean (eq. 9 as printed has mean zero, and a load
-does not); the innovations' variance is the fitted one (eq. 11 is none); psi_j = theta_j +
-sum phi_i psi_(j-i), the sign that goes with eq. 9 (eq. 12 has the other); the variance of a k-step
-forecast sums psi_0..psi_(k-1) (eq. 13 takes one too many).
+This differs from the printed equations in four ways. The process has a mean; eq. 9 has mean zero,
+but a load does not. The innovations' variance is the fitted one; eq. 11 is not an error variance.
+psi_j = theta_j + sum phi_i psi_(j-i), with the sign that matches eq. 9; eq. 12 has the opposite
+one. The variance of a k-step forecast sums psi_0..psi_(k-1); eq. 13 has one term too many.
 """
 
 from collections import deque
@@ -20,9 +20,9 @@ Order = tuple[int, int]
 
 PASSES = 60
 TOLERANCE = 1e-6
-"""Stop when a pass raises the log-likelihood by less than n/2 of this: 0.00005 for 100 values."""
+"""Stop when a pass raises the log-likelihood by less than n/2 of this (5e-5 for 100 values)."""
 FEWEST = 12
-"""Below so many values nothing is fitted: the forecast is the last value, spread like a walk."""
+"""With fewer values nothing is fitted: the forecast is the last value, as in a random walk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Arma:
 
     @property
     def aic(self) -> float:
-        """Akaike's criterion: every coefficient, the variance, and the mean if there is one."""
+        """Akaike's criterion. It counts the coefficients, the variance, and the mean if fitted."""
         parameters = self.phi.size + self.theta.size + 1 + self.with_mean
         return 2 * parameters - 2 * self.log_likelihood
 
@@ -58,7 +58,7 @@ class Arma:
         return np.array(psi)
 
     def innovations(self, values: Vector) -> tuple[Vector, Vector]:
-        """One-step errors of the values and their variances in units of sigma^2."""
+        """One-step errors of the values, and their variances in units of sigma^2."""
         e, ones, v = (np.empty(values.size) for _ in range(3))
         fine = arma_likelihood.innovations(
             np.ascontiguousarray(values - self.mean), self.phi, self.theta, e, ones, v
@@ -96,13 +96,13 @@ def log_likelihood(
 
 
 class ArmaFitter:
-    """Fits windows of one series; each fit starts from the last one's solution."""
+    """Fits successive windows of one series; each fit starts from the last solution."""
 
     def __init__(self, max_order: Order = (3, 3), *, with_mean: bool = True) -> None:
         p, q = max_order
         if not (0 <= p <= arma_likelihood.MAX_ORDER and 0 <= q <= arma_likelihood.MAX_ORDER):
             raise AskedWrongly(
-                f"ARMA orders up to {max_order} were asked for, but go from 0 to "
+                f"The largest ARMA order is {max_order}, but both orders must be from 0 to "
                 f"{arma_likelihood.MAX_ORDER}."
             )
         self._max_p, self._max_q = max_order
@@ -110,12 +110,12 @@ class ArmaFitter:
         self._solutions: dict[Order, Vector] = {}
 
     def fit_best(self, values: ArrayLike, *, tolerance: float = TOLERANCE) -> Arma:
-        """The order with the lowest AIC; (0, 0) is left out, as in IV-C."""
+        """Fit all orders and return the model with the lowest AIC, except (0, 0), as in IV-C."""
         models = self.fit_all(values, tolerance=tolerance)
         return min((m for m in models if m.order != (0, 0)), key=lambda m: m.aic)
 
     def fit_all(self, values: ArrayLike, *, tolerance: float = TOLERANCE) -> list[Arma]:
-        """All orders, (0, 0) first."""
+        """Fit all orders, (0, 0) first."""
         x, centre, scale = _standardised(values)
         orders = [(p, q) for p in range(self._max_p + 1) for q in range(self._max_q + 1)]
         for order in orders:
@@ -123,12 +123,12 @@ class ArmaFitter:
         return [self._model(x, centre, scale, order) for order in orders]
 
     def fit(self, values: ArrayLike, order: Order, *, tolerance: float = TOLERANCE) -> Arma:
-        """One order; the first time by way of the smaller ones."""
+        """Fit one order. The first time, the smaller orders are fitted before it."""
         p, q = order
         if p > self._max_p or q > self._max_q:
             raise AskedWrongly(
-                f"ARMA{order} was asked for, but this fitter goes up to "
-                f"ARMA{(self._max_p, self._max_q)}."
+                f"ARMA{order} is larger than this fitter's largest order, "
+                f"ARMA{(self._max_p, self._max_q)}: raise its max_order."
             )
         x, centre, scale = _standardised(values)
         if order not in self._solutions:
@@ -139,12 +139,12 @@ class ArmaFitter:
         return self._model(x, centre, scale, order)
 
     def _climb(self, x: Vector, order: Order, tolerance: float, *, nested: bool = True) -> None:
-        """Solve one order from its likeliest start.
+        """Fit one order from its most likely starting point.
 
-        That is its last solution, or its smaller neighbours' padded by a zero: so a larger order is
-        never less likely than those inside it. Without a last solution, or with that alone, it
-        climbs once more from a slow decay under noise (phi near 1, theta negative), the usual
-        other hill.
+        The candidates are its last solution and those of the next smaller orders with a zero
+        appended, so a larger order is never less likely than the ones it contains. When there is no
+        last solution, or nothing else, it also climbs from a slow decay under noise (phi near 1,
+        theta negative), where the likelihood often has a second maximum.
         """
         p, q = order
         known = self._solutions.get(order)
@@ -193,20 +193,22 @@ class ArmaFitter:
 
 
 def fit(values: ArrayLike, order: Order, *, with_mean: bool = True) -> Arma:
-    """The most likely ARMA of this order."""
+    """Fit the most likely ARMA of this order."""
     return ArmaFitter(order, with_mean=with_mean).fit(values, order, tolerance=1e-9)
 
 
 def fit_best(values: ArrayLike, max_order: Order = (3, 3), *, with_mean: bool = True) -> Arma:
-    """The ARMA with the lowest AIC among all orders up to `max_order` but (0, 0)."""
+    """Fit the ARMA with the lowest AIC among all orders up to `max_order` except (0, 0)."""
     return ArmaFitter(max_order, with_mean=with_mean).fit_best(values)
 
 
 def _standardised(values: ArrayLike) -> tuple[Vector, float, float]:
-    """Values with mean 0 and deviation 1, so that one tolerance fits all units."""
+    """Scale values to mean 0 and deviation 1, so that one tolerance suits all units."""
     x = np.asarray(values, dtype=np.float64)
     if x.ndim != 1 or x.size < FEWEST:
-        raise AskedWrongly(f"An ARMA fit needs at least {FEWEST} values in a row, got {x.size}.")
+        raise AskedWrongly(
+            f"An ARMA fit needs at least {FEWEST} values in one dimension, but got {x.size}."
+        )
     centre, scale = float(x.mean()), float(x.std())
     if not np.isfinite(scale):
         raise AskedWrongly("An ARMA fit got a value that is not a finite number: remove it.")
@@ -216,11 +218,11 @@ def _standardised(values: ArrayLike) -> tuple[Vector, float, float]:
 
 
 class ArmaForecaster:
-    """The paper's forecaster: ARMA on a sliding window of 100 (IV-C), on levels.
+    """The paper's forecaster: ARMA on the load in a sliding window of 100 values (IV-C).
 
-    The order is chosen by AIC once the window is full and, beyond the paper (which keeps the
-    first choice for ever), again after every `reselect_steps` values; 0 is the paper's way. The
-    coefficients are fitted anew whenever a forecast is asked for.
+    AIC selects the order once the window is full. The paper keeps that order for ever; here it is
+    selected again every `reselect_steps` values, unless that is 0. The coefficients are refitted
+    for every forecast.
     """
 
     def __init__(
@@ -236,16 +238,16 @@ class ArmaForecaster:
 
     @property
     def model(self) -> Arma | None:
-        """The model behind the last forecast; None while values are few or all the same."""
+        """The model behind the last forecast; None if values were too few or all the same."""
         return self._fitted
 
     def observe(self, value: float, at_s: float) -> None:
-        """Slide the window by one value."""
+        """Add one value to the sliding window."""
         self._values.append(value)
         self._since_selection += 1
 
     def forecast(self, steps: int) -> Forecast:
-        """Fit and forecast; without enough to fit, the last value spread like a random walk."""
+        """Fit and forecast. With too few values to fit, forecast a random walk."""
         values = np.array(self._values)
         self._fitted = None
         if values.size < FEWEST or np.ptp(values) <= 1e-9 * abs(values).max():
@@ -265,7 +267,7 @@ class ArmaForecaster:
 
 
 def walk(values: Vector, steps: int) -> Forecast:
-    """The last value, with the variance of a random walk that has stepped as these did."""
+    """Forecast the last value, with the variance of a random walk with the steps seen so far."""
     if values.size == 0:
         raise AskedWrongly("A forecast was asked for before any value was observed.")
     moved = np.diff(values)

@@ -1,12 +1,11 @@
 """Exact Gaussian likelihood of an ARMA(p, q) with a mean, and its maximum, as compiled loops.
 
-The likelihood comes from the innovations algorithm: after the first max(p, q) values only q
-coefficients per step are not zero, and once the innovations' variance has settled the step is the
-plain recursion of eq. 9. Scale and mean are solved for inside (both are closed forms given phi and
-theta), so the search has p + q dimensions. What is minimised is a sum of squares,
-sum (e_t^2 / v_t) * (prod v_t)^(1/n), so Levenberg-Marquardt steps find the minimum in a handful of
-passes. phi and theta are searched as partial autocorrelations r = tanh(x): every x is a
-stationary and invertible model.
+The innovations algorithm computes the likelihood: after the first max(p, q) values only q
+coefficients per step are not zero, and once the innovations' variance has converged a step is the
+plain recursion of MST eq. 9. Scale and mean have closed forms given phi and theta, so the search
+has p + q dimensions. The objective is a sum of squares, sum (e_t^2 / v_t) * (prod v_t)^(1/n), so
+Levenberg-Marquardt finds the minimum in a few passes. phi and theta are parametrised by partial
+autocorrelations r = tanh(x), so that every x is a stationary and invertible model.
 """
 
 import numpy as np
@@ -17,10 +16,10 @@ Vector = NDArray[np.float64]
 
 MAX_ORDER = 8
 MAX_UNBOUNDED = 6.5
-"""|x| up to here: partial autocorrelations up to 0.999995, nearer to 1 than 100 values can tell."""
+"""Bound on |x|: autocorrelations up to 0.999995, closer to 1 than 100 values can resolve."""
 LONGEST_MOVE = 1.5
 SETTLED = 1e-14
-"""Innovations' variance this near to its limit of 1 has settled."""
+"""The innovations' variance counts as converged when it is this close to its limit of 1."""
 
 
 @njit(cache=True)
@@ -174,9 +173,10 @@ def innovations(x: Vector, phi: Vector, theta: Vector, e: Vector, b: Vector, v: 
 def residuals(
     x: Vector, z: Vector, p: int, q: int, with_mean: bool, work: Vector, out: Vector
 ) -> tuple[float, float, float]:
-    """Scaled innovations in `out`; returns their sum of squares, the mean, and sum log v.
+    """Write scaled innovations to `out`; return their sum of squares, the mean, and sum log v.
 
-    The sum of squares is infinite where the likelihood cannot be had. `work` is 3 x n scratch.
+    The sum of squares is infinite where the likelihood cannot be computed. `work` is scratch space
+    of 3 x n.
     """
     n = x.size
     phi = np.empty(MAX_ORDER)
@@ -220,7 +220,7 @@ def residuals(
 
 @njit(cache=True)
 def _damped_solve(normal: Vector, damping: float, ridge: float, right: Vector, out: Vector) -> None:
-    """Solve (N + damping diag N + ridge I) out = right by Cholesky; d is at most a few."""
+    """Solve (N + damping diag N + ridge I) out = right by Cholesky, for a small matrix N."""
     d = right.size
     low = np.empty((d, d))
     for i in range(d):
@@ -250,7 +250,7 @@ def _damped_solve(normal: Vector, damping: float, ridge: float, right: Vector, o
 def climb(
     x: Vector, z: Vector, p: int, q: int, with_mean: bool, passes: int, tolerance: float
 ) -> float:
-    """Levenberg-Marquardt from z, in place, to the likelihood's maximum; returns the squares."""
+    """Maximise the likelihood from z, in place, by Levenberg-Marquardt; return the squares."""
     n, d = x.size, p + q
     work = np.empty((3, n))
     here = np.empty(n)

@@ -1,14 +1,14 @@
-"""A margin calibrated online: the coverage asked for is the coverage gotten.
+"""A safety margin on a forecast, calibrated online so that its coverage comes out as requested.
 
-A score says by how far the load went past its forecast: for example the logarithm of the next
-cycle's highest load over the forecast's. The margin is a quantile of past scores, and as in
-adaptive conformal inference (Gibbs and Candes 2021) its level moves after every hit and miss, so
-that the long-run share of misses is 1 - rho whatever the load does: no distribution is assumed
-and drift is allowed. The level moves in the logarithm of the tail, u: the quantile asked for is
-the one with tail (1 - rho) exp(-u), and u rises by gain * (missed - (1 - rho)). A miss then has the
-same weight at every rho, and past the largest score the margin goes on growing as an exponential
-tail does, where the plain form would have to ask for an infinite one. While u keeps
-within its bounds, the mean of `missed` over T updates is within (its range) / (gain T) of 1 - rho.
+A score measures how far the load exceeded its forecast: for example the logarithm of the next
+cycle's highest load over the forecast one. The margin is a quantile of past scores. As in adaptive
+conformal inference (Gibbs and Candes 2021) its level moves after every hit and miss, so that the
+long-run share of misses is 1 - rho whatever the load does: no distribution is assumed, and drift
+is allowed. The level moves in the logarithm of the tail, u: the quantile is the one with tail
+(1 - rho) exp(-u), and u rises by gain * (missed - (1 - rho)). A miss then has the same effect at
+every rho. Beyond the largest score the margin keeps growing like an exponential tail, where the
+plain form would need an infinite one. While u stays within its bounds, the mean of `missed` over T
+updates is within (its range) / (gain T) of 1 - rho.
 """
 
 import math
@@ -23,14 +23,14 @@ from tidegate.errors import AskedWrongly
 Vector = NDArray[np.float64]
 
 LARGEST_SHIFT = 8.0
-"""u stays within this: margins of a load that no machines could cover must not wind up for ever."""
+"""Bound on |u|: the margin must not wind up under a load that no number of machines could cover."""
 
 
 class AdaptiveConformal:
-    """Online margin: `quantile(rho)` before the outcome, `update(score)` after it.
+    """The margin: call `quantile(rho)` before a cycle, and `update(score)` after it.
 
-    `memory` scores are kept, each newer one counting 1 / `fading` of the one before. `prior_sd` is
-    the guess of a score's spread before there are any, worth `prior` scores.
+    It keeps `memory` scores; each weighs `fading` times as much as the next newer one. `prior_sd`
+    is the assumed standard deviation of a score before there are any, and counts as `prior` scores.
     """
 
     def __init__(
@@ -58,15 +58,15 @@ class AdaptiveConformal:
         """The margin that the next score stays below with probability rho."""
         if rho not in self._shifts:
             if not 0.0 < rho < 1.0:
-                raise AskedWrongly(f"rho is {rho:g}, but a coverage lies between 0 and 1.")
+                raise AskedWrongly(f"rho is {rho:g}, but a coverage must be between 0 and 1.")
             self._shifts[rho] = 0.0
         return self._margin((1.0 - rho) * math.exp(-self._shifts[rho]))
 
     def update(self, score: float, missed: float | None = None) -> None:
         """Learn the outcome of a cycle.
 
-        `missed` is the share of the cycle that went uncovered, where that is what counts (MST
-        eq. 22 counts minutes, not cycles); otherwise a cycle whose score passed the margin missed.
+        `missed` is the share of the cycle that was not covered, for callers that count minutes
+        rather than cycles (MST eq. 22). By default a cycle missed if its score exceeded the margin.
         """
         if not math.isfinite(score):
             raise AskedWrongly(f"A score is {score}, but must be a finite number.")
@@ -79,7 +79,7 @@ class AdaptiveConformal:
         self._ordered = None
 
     def _margin(self, tail: float) -> float:
-        """Weighted quantile of the scores with this tail, beyond them along exponential tails."""
+        """Weighted quantile of the scores with this tail, extrapolated by exponential tails."""
         values, above, tail_scale = self._sorted_scores()
         if tail < above[-1]:
             return float(values[-1]) + math.log(above[-1] / tail) * tail_scale
@@ -94,7 +94,7 @@ class AdaptiveConformal:
             values = np.concatenate([self._prior, np.array(self._scores)])
             weights = np.ones(values.size)
             weights[self._prior.size :] = self._fading ** np.arange(count)[::-1]
-            # The guess gives way to what was seen, faster than by its share alone.
+            # The prior loses weight with every score, faster than by its share alone.
             weights[: self._prior.size] = self._prior.size / (self._prior.size + self._seen)
             order = np.argsort(values, kind="stable")
             values, weights = values[order], weights[order]

@@ -1,9 +1,9 @@
-"""Tell a gap (nobody counted) from a lull (nothing came), reading by reading.
+"""Tells a gap (the load was not counted) from a lull (there was no load), online.
 
-A gap starts when a steady level falls to next to nothing from one reading to the next; a lull is
-reached step by step, or by a series that often is near zero. While a gap lasts the level is kept,
-and the reading that ends it is taken with care: a collector that comes back sees part of an
-interval, or all that had piled up. So the way back to the old level is no surge.
+A gap starts when a steady load falls to almost nothing from one reading to the next. A lull is
+reached gradually, or by a load that is often near zero. During a gap the last level is kept. The
+reading that ends a gap is not used either: a collector that comes back sees part of an interval,
+or all that had piled up. So the return to the old level does not look like a surge.
 """
 
 from collections import deque
@@ -16,7 +16,7 @@ from tidegate.forecast import Forecast, Forecaster
 
 
 class Kind(Enum):
-    """What a reading is."""
+    """The kind of a reading."""
 
     LOAD = "load"
     GAP = "gap"
@@ -26,19 +26,20 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A reading with what it most likely stands for."""
+    """A classified reading of the load."""
 
     kind: Kind
     value: float
-    """The reading itself, or the level before the gap."""
+    """The reading itself, or, in a gap, the level before it."""
 
 
 class GapDetector:
-    """Online; scale-free, so counts and megabytes per second do alike.
+    """Classifies readings one by one. It is scale-free: counts and megabytes per second both work.
 
-    A drop is to `remains` of the level or less. It starts a gap when the `memory` readings before
-    were steady: the level stood at least `steadiness` spreads above the new reading, and the
-    last two had not left it already. After `longest` readings the silence is believed.
+    A drop is a fall to the share `remains` of the level or less. It starts a gap when the last
+    `memory` readings were steady: their median lay at least `steadiness` deviations above the new
+    reading, and the last two had not fallen yet. After `longest` readings the gap is taken as a
+    lull.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class GapDetector:
 
     @property
     def gap_length(self) -> int:
-        """Readings since the gap began, edge included; 0 outside."""
+        """Readings since the gap began, including its edge; 0 outside a gap."""
         return self._gap_length
 
     def observe(self, value: float) -> Reading:
@@ -91,7 +92,7 @@ class GapDetector:
         if not value <= self._remains * level:
             return False
         if float(recent.min()) <= self._remains * level:
-            return False  # it has been down here of late, so this is nothing new
+            return False  # the load was this low recently, so this is nothing new
         spread = 1.2533 * float(np.mean(np.abs(recent - level)))
         third = len(recent) // 3
         trend = abs(float(np.median(recent[-third:]) - np.median(recent[:third])))

@@ -1,7 +1,8 @@
-"""ARMA on the logarithm of each value over the one before: growth, not level.
+"""ARMA on log ratios: the logarithm of each value over the one before.
 
-A load that jumps or grows keeps no mean within a window of 100; its growth does. A forecast adds
-up growth: its k-step error is the sum of the steps' errors, so psi enters by its running sum.
+A load that jumps or grows has no constant mean within a window of 100 values, but its growth does.
+A forecast adds up growth, so the k-step error is the sum of the steps' errors and its variance uses
+the running sum of psi.
 """
 
 from collections import deque
@@ -14,7 +15,7 @@ from tidegate.forecast.logarithm import Logarithm, to_levels
 
 
 class LogRatioForecaster:
-    """Zero-mean ARMA on log ratios in a sliding window; order by AIC, now and then again."""
+    """Zero-mean ARMA on log ratios in a sliding window; AIC selects the order periodically."""
 
     def __init__(
         self, window: int = 100, max_order: Order = (2, 2), reselect_steps: int = 60
@@ -27,12 +28,12 @@ class LogRatioForecaster:
         self._since_selection = 0
 
     def observe(self, value: float, at_s: float) -> None:
-        """Slide the window by one value."""
+        """Add one value to the sliding window."""
         self._logs.append(self._logarithm.of(value))
         self._since_selection += 1
 
     def forecast(self, steps: int) -> Forecast:
-        """Fit the ratios and add the forecast ones to the last level."""
+        """Fit the log ratios, forecast them, and add them to the last level."""
         logs = np.array(self._logs)
         ratios = np.diff(logs)
         if ratios.size < FEWEST or np.ptp(ratios) <= 1e-9:

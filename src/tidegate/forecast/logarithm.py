@@ -1,4 +1,4 @@
-"""Between a load and its logarithm, where jumps are steps and noise is in proportion."""
+"""Converts loads to logarithms and back. On that scale proportional noise is constant."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,15 +8,15 @@ from tidegate.forecast import Forecast
 Vector = NDArray[np.float64]
 
 MAX_LOG_VARIANCE = 1.0
-"""Cap on the way back: beyond it a log-normal's mean says more of its tail than of its size."""
+"""Cap used when converting back: above it the tail of a log-normal dominates its mean."""
 FLOOR = 0.01
-"""A load counts as at least this share of the typical one, so that zero has a logarithm."""
+"""A load is raised to at least this share of the typical load, so that zero has a logarithm."""
 
 
 class Logarithm:
-    """The logarithm of a load, with a floor that follows the load's own size.
+    """The logarithm of a load, with a floor that follows the typical load.
 
-    Loads come as counts or as megabytes per second, so a fixed floor (log1p) would not do.
+    Loads may be counts or megabytes per second, so a fixed floor (log1p) would not work.
     """
 
     def __init__(self, fading: float = 0.999) -> None:
@@ -25,7 +25,7 @@ class Logarithm:
         self._weight = 0.0
 
     def of(self, value: float) -> float:
-        """Logarithm of the value, which also joins the typical size."""
+        """The logarithm of the value; the value also updates the typical load."""
         if value > 0:
             self._total = self._fading * self._total + value
             self._weight = self._fading * self._weight + 1.0
@@ -34,7 +34,7 @@ class Logarithm:
 
 
 def to_levels(log_mean: Vector, log_variance: Vector) -> Forecast:
-    """Mean and variance of the load whose logarithm is normal with these."""
+    """Forecast of a load whose logarithm is normal with this mean and variance."""
     variance = np.minimum(log_variance, MAX_LOG_VARIANCE)
     mean = np.exp(log_mean + variance / 2)
     return Forecast(mean, np.expm1(variance) * mean * mean)

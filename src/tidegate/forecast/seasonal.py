@@ -1,10 +1,10 @@
-"""A forecaster that knows the time of day and of week once it has seen them.
+"""A seasonal forecaster: it learns how the load changes over the day and the week.
 
-It works on the logarithm of the load. A profile over the day, and one over the week that leans on
-the day's until it has been seen often enough, say how the load usually moves from now to then;
-the level says where it is now, so a jump lifts everything at once. How much of the usual move to
-believe is learned by regression of the moves that came on those foretold, and how sure it is comes
-from its own errors at each distance: nothing is assumed that it has not measured.
+It works on the logarithm of the load. A daily profile, and a weekly one that falls back on the
+daily one until it has enough data, predict how the load usually changes from now to a later time.
+The level is tracked separately, so a jump raises the whole forecast at once. A regression of actual
+changes on predicted ones learns how far to trust the profile, and the forecaster's own errors at
+each distance give the variance: both are measured, not assumed.
 """
 
 from collections import deque
@@ -20,20 +20,23 @@ Vector = NDArray[np.float64]
 
 DAY_S = 86_400.0
 BINS = 96
-"""Bins of a day: a quarter of an hour each, read with interpolation."""
+"""Bins of a day: a quarter of an hour each, with interpolation between them."""
 DISTANCES = np.array([1, 2, 4, 8, 16, 32, 64])
-"""Steps ahead at which it checks itself."""
+"""Steps ahead at which the forecaster measures its own errors."""
 SMOOTHINGS = np.array([1.0, 0.5, 0.2])
-"""How fast the level follows; the one with the smallest recent errors speaks."""
+"""Smoothing factors of the level; the one with the smallest recent errors is used."""
 SETTLE_S = 43_200.0
-"""A reading joins the profile half a day later: today must not be foretold by itself."""
+"""A reading enters the profile half a day late, so that today does not predict itself."""
 TRUST_DAY = 0.5
 TRUST_WEEK = 1.0
-"""Visits at which a bin counts half: of the day's profile, and of the week's over the day's."""
+"""Visits after which a bin has half its weight: in the daily profile, and in the weekly profile
+against the daily one."""
 
 
 class _Profile:
-    """Mean log load per bin, older visits fading; visits are counted in days, not readings."""
+    """Mean log load per bin, with a lower weight for older visits. All readings of a bin on one
+    day are one visit.
+    """
 
     def __init__(self, bins: int, fading: float) -> None:
         self._fading = fading
@@ -48,17 +51,17 @@ class _Profile:
             self._readings[index] = 0.0
         self._last_visit[index] = at_s
         self._readings[index] += 1.0
-        # this visit's readings share one visit's weight
+        # The readings of this visit share the weight of one visit.
         share = 1.0 / (self.visits[index] * self._readings[index])
         self.mean[index] += share * (log_value - self.mean[index])
 
 
 class SeasonalForecaster:
-    """Level plus the usual move of this time of day and week, with errors it has measured."""
+    """The level plus the usual change at this time of day and week, with measured errors."""
 
     def __init__(self, step_s: float = 60.0, error_fading: float = 0.995) -> None:
         if not step_s > 0:
-            raise AskedWrongly(f"A step is {step_s:g} s long, but must be longer than 0 s.")
+            raise AskedWrongly(f"step_s is {step_s:g}, but a step must be longer than 0 s.")
         self._step_s = step_s
         self._error_fading = error_fading
         self._logarithm = Logarithm()
@@ -70,24 +73,24 @@ class SeasonalForecaster:
         self._at_s: float | None = None
         self._levels = np.zeros(SMOOTHINGS.size)
         size = int(DISTANCES[-1]) + 1
-        self._said = np.zeros((size, SMOOTHINGS.size, DISTANCES.size))
-        self._moves_said = np.zeros((size, DISTANCES.size))
+        self._predicted = np.zeros((size, SMOOTHINGS.size, DISTANCES.size))
+        self._predicted_moves = np.zeros((size, DISTANCES.size))
         self._from_log = np.zeros(size)
-        self._said_at = np.full(size, -1, dtype=np.int64)
+        self._predicted_at = np.full(size, -1, dtype=np.int64)
         self._squares = np.tile(0.01 * np.sqrt(DISTANCES / 8.0), (SMOOTHINGS.size, 1))
         self._weights = np.full(DISTANCES.size, 5.0)
-        self._move_said_came = 0.0
-        self._move_said_said = 0.0
+        self._cross_moment = 0.0
+        self._predicted_moment = 0.0
 
     @property
     def belief(self) -> float:
-        """How much of the profile's move is believed, 0 to 1."""
-        if self._move_said_said <= 0.0:
+        """How far the changes that the profile predicts are trusted, from 0 to 1."""
+        if self._predicted_moment <= 0.0:
             return 0.5
-        return float(np.clip(self._move_said_came / self._move_said_said, 0.0, 1.0))
+        return float(np.clip(self._cross_moment / self._predicted_moment, 0.0, 1.0))
 
     def observe(self, value: float, at_s: float) -> None:
-        """Check what was said about this time, then learn from it."""
+        """Score the earlier forecasts of this step, then learn from the value."""
         log_value = self._logarithm.of(value)
         now = round(at_s / self._step_s)
         self._check(log_value, now)
@@ -96,15 +99,15 @@ class SeasonalForecaster:
         while self._settling and self._settling[0][0] <= at_s - SETTLE_S:
             self._learn(*self._settling.popleft())
         self._at_s = at_s
-        slot = now % self._said_at.size
+        slot = now % self._predicted_at.size
         moves = self._usual_moves(at_s, DISTANCES)
-        self._said_at[slot] = now
+        self._predicted_at[slot] = now
         self._from_log[slot] = log_value
-        self._moves_said[slot] = moves
-        self._said[slot] = self._levels[:, None] + self.belief * moves
+        self._predicted_moves[slot] = moves
+        self._predicted[slot] = self._levels[:, None] + self.belief * moves
 
     def forecast(self, steps: int) -> Forecast:
-        """The level moved as usual; the variance is that of the errors made at each distance."""
+        """The level plus the usual changes; the variance comes from the errors at each distance."""
         if self._at_s is None:
             raise AskedWrongly("A forecast was asked for before any value was observed.")
         ahead = np.arange(1, steps + 1)
@@ -117,22 +120,22 @@ class SeasonalForecaster:
         return to_levels(log_mean, variance)
 
     def _check(self, log_value: float, now: int) -> None:
-        """Score what was said from each distance, and whether the usual moves came."""
-        slots = (now - DISTANCES) % self._said_at.size
-        known = self._said_at[slots] == now - DISTANCES
+        """Score the forecasts from each distance, and the changes that the profile predicted."""
+        slots = (now - DISTANCES) % self._predicted_at.size
+        known = self._predicted_at[slots] == now - DISTANCES
         if not known.any():
             return
         columns = np.arange(DISTANCES.size)[known]
         slots = slots[known]
-        errors = log_value - self._said[slots, :, columns]
+        errors = log_value - self._predicted[slots, :, columns]
         weights = self._error_fading * self._weights[known] + 1.0
         self._squares[:, known] += (errors.T**2 - self._squares[:, known]) / weights
         self._weights[known] = weights
-        said = self._moves_said[slots, columns]
-        came = log_value - self._from_log[slots]
-        # one week's memory, in readings of a minute
-        self._move_said_came = 0.9999 * self._move_said_came + float(said @ came)
-        self._move_said_said = 0.9999 * self._move_said_said + float(said @ said)
+        predicted = self._predicted_moves[slots, columns]
+        actual = log_value - self._from_log[slots]
+        # A memory of about one week, with a reading per minute.
+        self._cross_moment = 0.9999 * self._cross_moment + float(predicted @ actual)
+        self._predicted_moment = 0.9999 * self._predicted_moment + float(predicted @ predicted)
 
     def _follow(self, log_value: float, at_s: float) -> None:
         if self._at_s is None:
@@ -144,7 +147,7 @@ class SeasonalForecaster:
         self._levels = log_value + keep * (self._levels + moved - log_value)
 
     def _usual_moves(self, at_s: float, steps: NDArray[np.int64]) -> Vector:
-        """How the log load usually changes from now to each of these steps ahead."""
+        """How much the log load usually changes from now to each of these steps ahead."""
         position = (at_s + self._step_s * np.concatenate([[0], steps])) / (DAY_S / BINS) - 0.5
         left = np.floor(position)
         part = position - left
@@ -155,7 +158,7 @@ class SeasonalForecaster:
         return np.asarray((usual[1:] - usual[0]) * np.minimum(trust[1:], trust[0]))
 
     def _learn(self, at_s: float, log_value: float) -> None:
-        """Add a reading to both profiles and blend anew the bins it touched."""
+        """Add a reading to both profiles, and blend the affected bins again."""
         in_week = int(at_s // (DAY_S / BINS)) % (7 * BINS)
         in_day = in_week % BINS
         self._day.learn(in_day, at_s, log_value)

@@ -1,9 +1,9 @@
-"""Among several forecasters, let the one speak that has lately been worth most.
+"""Selects, among several forecasters, the one that has recently done best.
 
-What counts is the highest load of the coming cycle, and what a margin around the forecast must cost
-to cover it with probability rho. So each candidate has its own conformal margin, and is scored by
-the pinball loss of forecast and margin together: a forecaster that is wrong by a constant factor
-loses nothing, one that is right only on average does.
+What counts is the highest load of the next cycle, and how large a margin on the forecast must be to
+cover it with probability rho. So each candidate has its own conformal margin, and is scored by the
+pinball loss of forecast plus margin. A forecaster that is off by a constant factor loses nothing; a
+forecaster that is right only on average does.
 """
 
 from collections import deque
@@ -22,18 +22,19 @@ from tidegate.forecast.simple import LastValue, RecentMaximum
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    """What the candidates said of the highest load of one cycle."""
+class _Predicted:
+    """The candidates' forecasts of the highest load of one cycle."""
 
     at_step: int
     points: dict[str, float]
 
 
 class SelectedForecaster:
-    """The candidate with the smallest discounted loss; a challenger must be better by `edge`.
+    """Forecasts with the candidate of the smallest discounted loss.
 
-    Judged every `every` steps on the cycle of `cycle` steps that begins `lead` steps later: lead is
-    the start-up time of machines (the paper's U) and cycle the time between decisions (S).
+    Another candidate takes over when its loss is smaller by the share `edge`. Every `every` steps
+    the candidates forecast the cycle of `cycle` steps that begins `lead` steps later. `lead` is the
+    start-up time of machines (the paper's U), and `cycle` the time between decisions (S).
     """
 
     def __init__(
@@ -58,12 +59,12 @@ class SelectedForecaster:
         self._losses = dict.fromkeys(self._candidates, 0.0)
         self._selected = next(iter(self._candidates))
         self._recent: deque[float] = deque(maxlen=lead + cycle)
-        self._said: deque[_Said] = deque()
+        self._predicted: deque[_Predicted] = deque()
         self._step = 0
 
     @property
     def selected(self) -> str:
-        """The name of the candidate that speaks."""
+        """The name of the candidate in use."""
         return self._selected
 
     @property
@@ -72,20 +73,20 @@ class SelectedForecaster:
         return dict(self._losses)
 
     def observe(self, value: float, at_s: float) -> None:
-        """Show the value to all, judge the cycle that it ends, ask them about the next."""
+        """Pass the value to all candidates, score the cycle that it ends, forecast the next."""
         for candidate in self._candidates.values():
             candidate.observe(value, at_s)
         self._recent.append(value)
         self._step += 1
         horizon = self._lead + self._cycle
-        while self._said and self._said[0].at_step + horizon <= self._step:
-            self._judge(self._said.popleft().points)
+        while self._predicted and self._predicted[0].at_step + horizon <= self._step:
+            self._judge(self._predicted.popleft().points)
         if self._step % self._every == 0:
             points = {
                 name: point_of(candidate.forecast(horizon), self._lead)
                 for name, candidate in self._candidates.items()
             }
-            self._said.append(_Said(self._step, points))
+            self._predicted.append(_Predicted(self._step, points))
 
     def forecast(self, steps: int) -> Forecast:
         """What the selected candidate says."""
@@ -108,7 +109,7 @@ class SelectedForecaster:
 
 
 def point_of(forecast: Forecast, lead: int) -> float:
-    """One number for a cycle's highest load: eq. 14 with one deviation instead of two."""
+    """A point forecast of a cycle's highest load: eq. 14 with one deviation instead of two."""
     mean, variance = forecast.highest(lead, sigmas=1.0)
     return mean + float(np.sqrt(variance))
 

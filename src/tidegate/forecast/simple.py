@@ -1,4 +1,4 @@
-"""The forecasts to beat: the last value, and the largest of the last few."""
+"""Baseline forecasters: the last value, and the largest of the last few."""
 
 from collections import deque
 
@@ -9,7 +9,7 @@ from tidegate.forecast import Forecast
 
 
 class LastValue:
-    """What was is what comes; the variance is that of a random walk with the recent step size."""
+    """Forecasts the last value, with the variance of a random walk of the recent step size."""
 
     def __init__(self, fading: float = 0.98) -> None:
         self._fading = fading
@@ -18,7 +18,7 @@ class LastValue:
         self._weight = 0.0
 
     def observe(self, value: float, at_s: float) -> None:
-        """Remember the value and how far it stepped."""
+        """Remember the value, and update the step size."""
         if self._last is not None:
             self._squares = self._fading * self._squares + (value - self._last) ** 2
             self._weight = self._fading * self._weight + 1.0
@@ -33,9 +33,9 @@ class LastValue:
 
 
 class RecentMaximum:
-    """The largest of the last `window` values; hard to beat for the highest load of a cycle.
+    """Forecasts the largest of the last `window` values: hard to beat for a cycle's highest load.
 
-    Its variance is how far values lay from what it had said one step before.
+    Its variance is that of its own one-step errors.
     """
 
     def __init__(self, window: int = 10, fading: float = 0.98) -> None:
@@ -45,7 +45,7 @@ class RecentMaximum:
         self._weight = 0.0
 
     def observe(self, value: float, at_s: float) -> None:
-        """Slide the window."""
+        """Add one value to the sliding window."""
         if self._recent:
             self._squares = self._fading * self._squares + (value - max(self._recent)) ** 2
             self._weight = self._fading * self._weight + 1.0

@@ -1,4 +1,4 @@
-"""Level and slope that follow the load, the slope damped: a ramp goes on, not for ever (Holt)."""
+"""Holt's damped trend: a ramp is extrapolated, with a slope that decays."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from tidegate.forecast import Forecast
 
 
 class DampedTrend:
-    """Level and slope by exponential smoothing; the variance grows with the steps ahead."""
+    """Exponential smoothing of level and slope; the variance grows with the steps ahead."""
 
     def __init__(
         self, level: float = 0.6, slope: float = 0.3, damping: float = 0.85, fading: float = 0.95
@@ -20,20 +20,20 @@ class DampedTrend:
         self._weight = 0.0
 
     def observe(self, value: float, at_s: float) -> None:
-        """Follow the value, and remember by how much it was missed."""
+        """Update level and slope, and the variance of the one-step error."""
         if self._level is None:
             self._level = value
             return
-        said = self._level + self._damping * self._slope
-        error = value - said
+        predicted = self._level + self._damping * self._slope
+        error = value - predicted
         self._squares = self._fading * self._squares + error * error
         self._weight = self._fading * self._weight + 1.0
-        level = said + self._level_share * error
+        level = predicted + self._level_share * error
         self._slope = self._damping * self._slope + self._slope_share * self._level_share * error
         self._level = level
 
     def forecast(self, steps: int) -> Forecast:
-        """The level plus the damped slopes; a load is never negative."""
+        """The level plus the damped slopes, never below zero."""
         if self._level is None:
             raise AskedWrongly("A forecast was asked for before any value was observed.")
         ahead = np.cumsum(self._damping ** np.arange(1.0, steps + 1.0))

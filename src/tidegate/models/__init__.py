@@ -1,1 +1,1 @@
-"""What we believe: queueing, micro-batches, capacity. NumPy and SciPy only, nothing of ours."""
+"""Models: queueing, micro-batch cost, capacity, flow and shedding. Pure numbers, no Spark."""

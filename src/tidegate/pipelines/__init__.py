@@ -1,1 +1,1 @@
-"""What the user writes: operators, the graph of them, its cuts into segments, its validation."""
+"""What the user writes: operators, their graph, its cuts into segments, and its validation."""

@@ -1,8 +1,8 @@
-"""What a keyed operator is given and what it gives back: columns, never one key at a time.
+"""The input and output of a keyed function: whole columns, never one key at a time.
 
-A keyed function is called once per task and micro-batch with all rows of the task and the state
-rows of their keys. `row_key` and `state_key` number the distinct keys, so that an aggregation is a
-`bincount` and not a join.
+A keyed function is called once per task and micro-batch, with all rows of the task and the state
+rows of their keys. `row_key` and `state_key` refer to the distinct keys by number, so that an
+aggregation is a `bincount` and not a join.
 """
 
 from collections.abc import Callable
@@ -21,9 +21,9 @@ class KeyedBatch:
     """The rows of one task in one micro-batch, with the state of their keys."""
 
     rows: pa.Table
-    """The rows, in a fixed order: a replay sees the same (arrival order when asked for)."""
+    """The rows. Their order is the same in a replay; with `order_by` they are sorted by it."""
     keys: pa.Table
-    """The distinct keys (key columns only): those of the rows, then those whose state is due."""
+    """The distinct keys (key columns only): those of the rows, then those with due state rows."""
     row_key: Numbers
     """For each row, the number of its key in `keys`."""
     state: pa.Table
@@ -33,12 +33,12 @@ class KeyedBatch:
     at_us: int
     """When the micro-batch was planned, in microseconds since the epoch; the same on a replay."""
     watermark_us: int | None = None
-    """No row older than this is expected any more; None until the operator has seen rows."""
+    """Rows older than this are late; None until the operator has seen rows."""
 
     def aligned(self) -> pa.Table:
         """One state row per key, in the order of `keys`; null where a key has no state yet.
 
-        Only for functions that keep at most one state row per key (no `within`).
+        It is only for functions with at most one state row per key (no `within`).
         """
         place = np.full(self.keys.num_rows, -1, dtype=np.int64)
         place[self.state_key] = np.arange(len(self.state_key))
@@ -53,10 +53,10 @@ class KeyedBatch:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What a keyed function gives back; leave out what there is none of.
+    """The result of a keyed function; all parts are optional.
 
-    `upsert_key` and `drop_key` number the keys as `KeyedBatch.keys` does. A function that has no
-    such numbers leaves them out, and the rows are matched by their key columns.
+    `upsert_key` and `drop_key` refer to `KeyedBatch.keys` by number. Without them, rows are matched
+    by their key columns.
     """
 
     output: pa.Table | None = None
@@ -64,28 +64,29 @@ class Update:
     upserts: pa.Table | None = None
     """State rows to insert or replace: key columns, then the state's columns."""
     drops: pa.Table | None = None
-    """Keys (and, with `within`, the within column) whose state rows are to be removed."""
+    """Keys (and, with `within`, the within column) whose state rows are removed."""
     upsert_key: Numbers | None = None
     drop_key: Numbers | None = None
     late_rows: int = 0
-    """Rows that came too late for their time and changed nothing; reported, not hidden."""
+    """Rows that came after their window or session had closed. They changed nothing; the runtime
+    reports how many there were."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundKeyed:
-    """A keyed function that knows the schema of its rows: all that the runtime needs."""
+    """A keyed function bound to the schema of its rows: all that the runtime needs."""
 
     update: Callable[[KeyedBatch], Update]
     state: pa.Schema
     """The state's columns without the key columns."""
     output: pa.Schema
     within: str | None = None
-    """A state column (integer or timestamp) that tells several state rows of one key apart."""
+    """A state column (integer or timestamp) that distinguishes several state rows of one key."""
     due: str | None = None
-    """A timestamp column of the state: a row that the watermark has reached is handed in again,
-    once, whether its key has new rows or not."""
+    """A timestamp column of the state. When the watermark reaches it, the function gets the state
+    row once more, even if its key has no new rows."""
     event_time: str | None = None
-    """The timestamp column of the rows that moves the watermark."""
+    """The timestamp column of the rows that advances the watermark."""
     delay_us: int = 0
     """How far the watermark stays behind the newest event."""
 
@@ -94,13 +95,13 @@ class KeyedFunction(Protocol):
     """Anything that can be bound to the schema of its rows, such as `tg.count()`."""
 
     def bind(self, rows: pa.Schema, key: tuple[str, ...]) -> BoundKeyed:
-        """Check the columns it needs and settle the schemas, before anything starts."""
+        """Check the columns that it needs, and fix the schemas, before anything starts."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class PlainFunction:
-    """A user's own function of (rows, state), with the schemas that the user declared."""
+    """A user's own function of (rows, state), with its declared schemas."""
 
     function: Callable[..., Update]
     state: pa.Schema
@@ -108,7 +109,7 @@ class PlainFunction:
     within: str | None = None
 
     def bind(self, rows: pa.Schema, key: tuple[str, ...]) -> BoundKeyed:
-        """The user's function behind the numbered form."""
+        """Wrap the user's function so that it takes a `KeyedBatch`."""
         function = self.function
 
         def update(batch: KeyedBatch) -> Update:

@@ -1,4 +1,4 @@
-"""Schemas as the user writes them (Spark DDL or StructType) and as columns have them (Arrow)."""
+"""Schemas as users declare them (Spark DDL or StructType), converted to and from Arrow."""
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -11,7 +11,7 @@ Declared = str | StructType
 
 
 def spark_schema(declared: Declared, what: str) -> StructType:
-    """A declared schema; a mistake in the DDL is said with the text."""
+    """Parse a declared schema. An error in the DDL quotes its text."""
     if isinstance(declared, StructType):
         return declared
     try:
@@ -22,22 +22,24 @@ def spark_schema(declared: Declared, what: str) -> StructType:
             f"{what}: the schema '{declared}' is not Spark DDL such as 'ad string, n long' ({line})"
         ) from None
     if not isinstance(parsed, StructType):
-        raise AskedWrongly(f"{what}: '{declared}' is one type; name the columns, as in 'n long'")
+        raise AskedWrongly(
+            f"{what}: '{declared}' is a single type; name the columns, as in 'n long'"
+        )
     return parsed
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """The Arrow columns that Spark hands to Python for this schema."""
+    """The Arrow schema of the tables that Spark passes to Python for this schema."""
     return to_arrow_schema(schema, timezone="UTC")
 
 
 def struct_of(schema: pa.Schema) -> StructType:
-    """The Spark schema of Arrow columns."""
+    """The Spark schema for an Arrow schema."""
     return from_arrow_schema(schema)
 
 
 def require_columns(names: tuple[str, ...], schema: pa.Schema, what: str) -> None:
-    """Refuse a column that is not there, with the nearest that is."""
+    """Raise an error for a missing column; it suggests the closest name there is."""
     for name in names:
         if name not in schema.names:
             raise AskedWrongly(f"{what}: there is no column '{name}'{nearest(name, schema.names)}")

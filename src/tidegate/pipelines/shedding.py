@@ -1,7 +1,7 @@
-"""How a source may be shed when there is nothing left to add: classes, floors, what is counted.
+"""How a source may be shed in an overload: classes of rows, their floors, and what is counted.
 
-Without classes all rows are alike, as in the overload paper (section 2). Classes are its future
-work: the rows of some are worth more than those of others, and some have been promised a floor.
+Without classes all rows are alike, as in the overload paper (section 2). Classes are that paper's
+future work: the rows of some are worth more than others', and a floor guarantees a share of them.
 """
 
 from collections.abc import Mapping
@@ -13,38 +13,38 @@ from tidegate.errors import AskedWrongly
 from tidegate.pipelines.schema import require_columns
 
 WEIGHT = "_weight"
-"""The column that says how many offered rows a kept one stands for: 1 / keep."""
+"""The column with a kept row's weight, 1 / keep: how many offered rows it represents."""
 OTHER = "other"
-"""The class of rows whose value was not declared, or is null."""
+"""The class of rows whose value is null or has no class of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShedClass:
-    """What the rows of one class are worth, beside those of the other classes."""
+    """What the rows of one class are worth, compared with the other classes."""
 
     priority: int = 0
     """Classes of a lower priority are shed first."""
     weight: float = 1.0
-    """Among classes of one priority: how much a row is worth, so how much less of it is shed."""
+    """The worth of a row among classes of one priority; a higher weight means less is shed."""
     floor: float = 0.0
-    """The fraction of its rows that is kept whatever happens."""
+    """The fraction of its rows that is always kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shedding:
-    """What the user said about shedding a source."""
+    """How one source may be shed, as the user declared it with `.shed(...)`."""
 
     by: str | None = None
-    """The column that tells the class of a row."""
+    """The column with the class of a row."""
     classes: Mapping[str, ShedClass]
-    """By the value of `by`, as text; `OTHER` stands for all values that are not named."""
+    """The classes by their value of `by`, as text; `OTHER` is for all values not listed."""
     key: tuple[str, ...] = ()
-    """Rows are also counted per key group: the shards of these columns."""
+    """The columns whose shards are key groups; rows are also counted per key group."""
     shards: int = 0
     weight: bool = False
-    """Whether rows carry `WEIGHT`."""
+    """Whether rows get the column `WEIGHT`."""
     unique: tuple[str, ...] = ()
-    """Columns that no two rows share; empty: unknown."""
+    """Columns whose values no two rows share; empty when unknown."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ class Shedding:
 
 
 NOTHING_SAID = Shedding(classes={})
-"""A source of which nothing was said: all its rows are alike."""
+"""The shedding of a source without a call of `.shed(...)`: all its rows are alike."""
 
 
 def shedding_of(
@@ -69,11 +69,11 @@ def shedding_of(
     weight: bool,
     unique: tuple[str, ...] = (),
 ) -> Shedding:
-    """Check what was asked for, before anything starts."""
+    """Check the arguments of `.shed(...)`, before anything starts."""
     if (by is None) != (not classes):
         raise AskedWrongly(
-            f"{what}: by names the column and classes what its values are worth; give both, as in "
-            "by='tier', classes={'gold': tg.ShedClass(floor=0.9)}, or none"
+            f"{what}: by and classes go together; give both, as in by='tier', "
+            "classes={'gold': tg.ShedClass(floor=0.9)}, or neither"
         )
     found: dict[str, ShedClass] = {}
     for name, entry in (classes or {}).items():
@@ -83,8 +83,8 @@ def shedding_of(
             )
         if not 0.0 <= entry.floor <= 1.0:
             raise AskedWrongly(
-                f"{what}: class '{name}' has the floor {entry.floor:g}; give the fraction of its "
-                "rows that is never shed, from 0 to 1"
+                f"{what}: class '{name}' has the floor {entry.floor:g}; give a fraction of its "
+                "rows, from 0 to 1, that is never shed"
             )
         if not 0.0 < entry.weight < float("inf"):
             raise AskedWrongly(
@@ -101,8 +101,7 @@ def shedding_of(
         found.setdefault(OTHER, ShedClass())
         if all(entry.floor >= 1.0 for entry in found.values()):
             raise AskedWrongly(
-                f"{what}: every class was promised all of its rows, so nothing could be shed; "
-                "lower a floor"
+                f"{what}: every class has a floor of 1, so nothing could be shed; lower a floor"
             )
     require_columns(key, schema, what)
     require_columns(unique, schema, what)
@@ -110,12 +109,12 @@ def shedding_of(
         kind = schema.field(name).type
         if pa.types.is_nested(kind):
             raise AskedWrongly(
-                f"{what}: the unique column '{name}' is {kind}; name plain columns that no two "
-                "rows share, as unique=('partition', 'offset')"
+                f"{what}: the unique column '{name}' is {kind}; give plain columns whose values no "
+                "two rows share, as in unique=('partition', 'offset')"
             )
     if WEIGHT in schema.names:
         raise AskedWrongly(
-            f"{what}: the source has a column '{WEIGHT}' already; rename it, the name is ours"
+            f"{what}: the source already has a column '{WEIGHT}', which Tidegate adds; rename it"
         )
     return Shedding(
         by=by,

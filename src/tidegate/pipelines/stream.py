@@ -1,4 +1,4 @@
-"""The fluent way to write a pipeline: every step takes a stream and gives a stream."""
+"""The fluent interface of a pipeline: every step takes a stream and returns a stream."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -37,15 +37,17 @@ _starter: "Callable[..., Run] | None" = None
 
 
 def set_starter(start: "Callable[..., Run]") -> None:
-    """Let a body offer to run pipelines, so that this room need not know any body."""
+    """Register the function that `Stream.start` calls, so that this package need not import Spark's
+    side of Tidegate.
+    """
     global _starter
     _starter = start
 
 
 def pipeline(name: str, frame: "DataFrame", *, arrival: str | None = None) -> "Stream":
-    """A pipeline that reads a streaming DataFrame.
+    """Start a pipeline that reads a streaming DataFrame.
 
-    `arrival` names the timestamp column that says when a row arrived; latency is measured from it.
+    `arrival` names the timestamp column with a row's arrival time; latency is measured from it.
     """
     if not frame.isStreaming:
         raise AskedWrongly(
@@ -57,7 +59,7 @@ def pipeline(name: str, frame: "DataFrame", *, arrival: str | None = None) -> "S
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Rows that leave one step of a pipeline."""
+    """The rows that one step of a pipeline emits."""
 
     graph: Graph
     node: str = ""
@@ -68,7 +70,7 @@ class Stream:
         return self.graph.nodes[self.node].schema
 
     def source(self, frame: "DataFrame", *, name: str, arrival: str | None = None) -> "Stream":
-        """One more streaming DataFrame in the same pipeline; merge it where it is needed."""
+        """Add another streaming DataFrame to the pipeline; `merge` it where it is needed."""
         schema = arrow_schema(frame.schema)
         if arrival is not None:
             require_columns((arrival,), schema, f"source '{name}'")
@@ -89,29 +91,31 @@ class Stream:
         weight: bool = False,
         unique: str | list[str] | tuple[str, ...] = (),
     ) -> "Stream":
-        """Allow rows of this source to be shed, before the first operator, when all else fails.
+        """Declare how rows of this source may be shed, before the first operator, in an overload.
 
-        `by` names the column that tells a row's class and `classes` what each is worth; values
-        that are not named are the class 'other'. With `key` rows are also counted per key group,
-        `shards` of them. With `weight` rows get the column `_weight`, 1 / keep: how many offered
-        rows each stands for. `unique` names columns that no two rows share, such as an id, or a
-        partition and an offset: Spark then draws by itself, with no Python stage before a shuffle.
-        docs/shedding.md tells the rest.
+        `by` names the column with a row's class, and `classes` what each class is worth; values
+        that are not listed form the class 'other'. With `key` rows are also counted per key group,
+        of which there are `shards`. With `weight` rows get the column `_weight`, 1 / keep: how many
+        offered rows each represents. `unique` names columns whose values no two rows share, such as
+        an id, or a partition and an offset: Spark then samples rows by itself, with no Python stage
+        before a shuffle. See docs/shedding.md.
         """
         node = self.graph.nodes[self.node]
         if not isinstance(node, Source):
             raise AskedWrongly(
                 f"shed: '{self.node}' is not a source; rows are shed before the first operator, so "
-                "call .shed(...) right behind tg.pipeline(...) or .source(...)"
+                "call .shed(...) right after tg.pipeline(...) or .source(...)"
             )
         if node.shedding is not None:
-            raise AskedWrongly(f"shed: the source '{self.node}' has it already; say it once")
+            raise AskedWrongly(
+                f"shed: .shed(...) was already called on the source '{self.node}'; call it once"
+            )
         keys = (key,) if isinstance(key, str) else tuple(key)
         if not 1 <= shards <= MAX_SHARDS:
             raise AskedWrongly(f"shed: {shards} shards; give 1 to {MAX_SHARDS}")
         if any(self.node in other.inputs for other in self.graph.nodes.values()):
             raise AskedWrongly(
-                f"shed: an operator reads the source '{self.node}' already; call .shed(...) first"
+                f"shed: an operator already reads the source '{self.node}'; call .shed(...) first"
             )
         asked = shedding_of(
             self.schema,
@@ -135,11 +139,11 @@ class Stream:
         name: str | None = None,
         tasks: Tasks = None,
     ) -> "Stream":
-        """A stateless operator: a function from an Arrow table to an Arrow table.
+        """Add a stateless operator: a function from an Arrow table to an Arrow table.
 
-        `schema` declares what it returns (left out: the same columns as it is given). It is called
-        with blocks of rows, as they come. With `tasks` its rows are dealt out to that many tasks;
-        without, it runs where the rows already are.
+        `schema` declares the columns it returns; by default they are those of its input. It is
+        called with blocks of rows, as they come. With `tasks` the rows are distributed over that
+        many tasks; without, the function runs where the rows already are.
         """
         name = self.graph.free_name(name or str(getattr(function, "__name__", "map")))
         columns = (
@@ -166,12 +170,12 @@ class Stream:
         order_by: str | None = None,
         ttl: str | None = None,
     ) -> "Stream":
-        """A stateful operator: a ready one such as `tg.count()`, or a function of (rows, state).
+        """Add a stateful operator: a built-in like `tg.count()`, or a function of (rows, state).
 
-        An own function is called once per task with the rows and the state rows of their keys, and
-        returns an `Update`; `state` declares the state's columns besides the key, `output` the
-        columns it emits. `order_by` sorts the rows of a task (so of every key) by that column.
-        `ttl` forgets the state of a key that was not written for that long.
+        A function of your own is called once per task with the rows and the state rows of their
+        keys, and returns an `Update`. `state` declares the state's columns without the key, and
+        `output` the columns it emits. `order_by` sorts the rows of a task, and so of every key, by
+        that column. `ttl` removes the state of a key that was not written for that long.
         """
         what = f"operator '{name}'"
         keys = (key,) if isinstance(key, str) else tuple(key)
@@ -225,7 +229,7 @@ class Stream:
             return ready
         if not callable(function):
             raise AskedWrongly(
-                f"{what}: give a function of (rows, state) or one such as tg.count()"
+                f"{what}: give a function of (rows, state), or a built-in one such as tg.count()"
             )
         if state is None or output is None:
             raise AskedWrongly(
@@ -239,7 +243,7 @@ class Stream:
         )
 
     def merge(self, *others: "Stream", name: str | None = None) -> "Stream":
-        """This stream and others with the same columns as one."""
+        """Merge this stream and others with the same columns into one."""
         if not others:
             raise AskedWrongly("merge: give at least one other stream")
         for other in others:
@@ -258,11 +262,11 @@ class Stream:
         return self._add(Merge(name=free, inputs=names, schema=self.schema))
 
     def cut(self, name: str) -> "Stream":
-        """What follows runs as a segment of its own, at its own pace, behind a durable channel."""
+        """Cut the pipeline here: what follows is a segment of its own behind a durable channel."""
         return self._add(Channel(name=name, inputs=(self.node,), schema=self.schema))
 
     def loop(self, name: str, schema: Declared | None = None) -> "Stream":
-        """The rows that will be fed back: merge it where they enter, `feed` it where they leave."""
+        """Declare a loop: `merge` it where its rows enter, and `feed` it where they leave."""
         columns = (
             self.schema if schema is None else arrow_schema(spark_schema(schema, f"loop '{name}'"))
         )
@@ -290,10 +294,10 @@ class Stream:
         name: str | None = None,
         **options: str,
     ) -> "Stream":
-        """End this branch: in a function of (DataFrame, batch id), or in a Spark batch format.
+        """End this branch in a function of (DataFrame, batch id), or in a Spark batch format.
 
-        A function may read the DataFrame as often as it likes. It is called again with the same
-        batch id and the same rows when a batch is replayed.
+        A function may read the DataFrame any number of times. When a batch is replayed, it is
+        called again with the same batch id and the same rows.
         """
         free = self.graph.free_name(name or (sink if isinstance(sink, str) else "sink"))
         if isinstance(sink, str):
@@ -311,7 +315,9 @@ class Stream:
                 )
             ready = Sink(name=free, inputs=(self.node,), schema=self.schema, write=sink)
         else:
-            raise AskedWrongly("to: give a function of (DataFrame, batch id) or a format's name")
+            raise AskedWrongly(
+                "to: give a function of (DataFrame, batch id), or the name of a format"
+            )
         self.graph.add(ready)
         return self
 
@@ -323,7 +329,7 @@ class Stream:
         options, docs/decisions.md and docs/overload.md explain them.
         """
         if _starter is None:
-            raise TidegateError("no body is loaded that could run a pipeline; import tidegate")
+            raise TidegateError("nothing is loaded that can run a pipeline; import tidegate")
         return _starter(self.graph, checkpoint, **options)
 
     def _add(self, node: Node) -> "Stream":
@@ -335,13 +341,13 @@ def _bounds(tasks: Tasks, name: str, shards: int | None) -> TaskBounds:
     least, most = (tasks, tasks) if isinstance(tasks, int) else (tasks or (1, None))
     if least < 1 or (most is not None and most < least):
         raise AskedWrongly(
-            f"operator '{name}': tasks={tasks}; give a number from 1, or "
+            f"operator '{name}': tasks={tasks}; give a number of at least 1, or "
             "(least, most) with least <= most"
         )
     if shards is not None and (least > shards or (most or 0) > shards):
         raise AskedWrongly(
-            f"operator '{name}': tasks={tasks} but only {shards} shards; a task needs a shard: "
-            "lower tasks or raise shards"
+            f"operator '{name}': tasks={tasks}, but there are only {shards} shards and each task "
+            "needs one; lower tasks or raise shards"
         )
     return TaskBounds(least, shards if most is None else most)
 

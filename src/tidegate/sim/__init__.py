@@ -1,1 +1,1 @@
-"""The second body: imitates a pipeline by discrete events, to try a decision before it counts."""
+"""Simulators: they run the same controllers and policies as Spark does, without a cluster."""

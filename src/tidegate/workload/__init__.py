@@ -1,1 +1,1 @@
-"""What arrives: rate profiles and rows as pure functions, shared by Spark and the simulator."""
+"""Workloads: rate profiles and rows as pure functions, shared by Spark and the simulator."""

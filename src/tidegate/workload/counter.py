@@ -1,4 +1,4 @@
-"""Random numbers by counter: the n-th is a hash of n, so any range can be made again alone."""
+"""Counter-based random numbers: the n-th is a hash of n, so any range can be reproduced alone."""
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +9,7 @@ _GOLDEN = 0x9E3779B97F4A7C15
 
 
 def words(numbers: npt.NDArray[np.int64], seed: int, stream: int = 0) -> Words:
-    """64 random bits per number: Steele, Lea and Flood's SplitMix64, entered at any position."""
+    """64 random bits per number: Steele, Lea and Flood's SplitMix64, started at any position."""
     offset = _mixed(np.array([(seed + stream * _GOLDEN) % 2**64], dtype=np.uint64))
     state = numbers.astype(np.uint64)
     state += np.uint64(1)

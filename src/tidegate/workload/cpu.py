@@ -1,8 +1,8 @@
-"""CPU use of servers as PlanetLab's nodes had it: busy or idle for hours, with bursts in between.
+"""CPU use of servers like PlanetLab's nodes: busy or idle for hours, with bursts in between.
 
-A level that wanders (a first-order autoregression in logits, so that it stays within 0 and 100),
-single samples that leap, and nodes that are idle for a while. The real series have a sample every
-five minutes; an experiment plays them faster.
+The level drifts (a first-order autoregression in logits, so that it stays between 0 and 100),
+single samples spike, and a node is idle now and then. The real series have a sample every five
+minutes; an experiment plays them faster.
 """
 
 import csv
@@ -15,7 +15,7 @@ from tidegate.errors import AskedWrongly
 from tidegate.workload.counter import uniforms, words
 
 Series = npt.NDArray[np.float64]
-"""A row per sample, a column per node: per cent of the CPU in use."""
+"""CPU use in per cent, with a row per sample and a column per node."""
 
 _WANDER = 0.9
 _NOISE = 0.55
@@ -24,7 +24,7 @@ _IDLE = 0.02
 
 
 def cpu_series(nodes: int = 10, samples: int = 288, seed: int = 0) -> Series:
-    """A generated series; the same for the same arguments."""
+    """Generate a series; the same arguments give the same series."""
     if nodes < 1 or samples < 1:
         raise AskedWrongly(f"{nodes} nodes and {samples} samples; give at least one of each")
     numbers = np.arange(nodes * samples, dtype=np.int64)
@@ -37,14 +37,14 @@ def cpu_series(nodes: int = 10, samples: int = 288, seed: int = 0) -> Series:
     series = np.empty((samples, nodes))
     for sample in range(samples):
         level += (1.0 - _WANDER) * (centre - level) + _NOISE * (2.0 * noise[sample] - 1.0)
-        leap = np.where(bursts[sample] < _BURST, 3.0, 0.0)
+        burst = np.where(bursts[sample] < _BURST, 3.0, 0.0)
         idle ^= idles[sample] < _IDLE
-        series[sample] = np.where(idle, 0.0, 100.0 / (1.0 + np.exp(-(level + leap))))
+        series[sample] = np.where(idle, 0.0, 100.0 / (1.0 + np.exp(-(level + burst))))
     return np.asarray(np.round(series))
 
 
 def read_cpu_series(path: str) -> Series:
-    """A series from a CSV file: a header, a column `sample`, and one column per node."""
+    """Read a series from a CSV file: a header, a column `sample`, and one column per node."""
     file = Path(path)
     if not file.is_file():
         raise AskedWrongly(f"there is no file '{path}'; give a CSV file with a column per node")
@@ -60,7 +60,7 @@ def read_cpu_series(path: str) -> Series:
     try:
         values = np.array([[float(cell) for cell in row[1:]] for row in rows[1:]])
     except ValueError as error:
-        raise AskedWrongly(f"'{path}' has a cell that is no number ({error}); mend it") from None
+        raise AskedWrongly(f"'{path}' has a cell that is not a number ({error}); fix it") from None
     if not ((values >= 0.0) & (values <= 100.0)).all():
         raise AskedWrongly(f"'{path}' has values outside 0 to 100; give per cent of the CPU")
     return values

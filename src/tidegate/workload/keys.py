@@ -1,4 +1,4 @@
-"""Which key a row has: uniform or zipf over n keys, a pure function of seed, row and time."""
+"""The keys of rows: uniform or zipf over n keys, a pure function of seed, row and time."""
 
 import functools
 import math
@@ -18,8 +18,8 @@ HELP = "uniform:KEYS, zipf:KEYS,EXPONENT or zipf:KEYS,EXPONENT@SECOND,... (hot k
 class Keys:
     """A distribution over the keys 0 to `count` - 1; exponent 0 is uniform.
 
-    The rank r (0 the hottest) has weight (r + 1) ** -exponent. Which key has which rank is a
-    seeded permutation, and a new one from each of `changes_ms` on: the hot keys change.
+    The rank r (0 is the hottest) has weight (r + 1) ** -exponent. A seeded permutation maps ranks
+    to keys. A new one applies from each of `changes_ms` on, so the hot keys change.
     """
 
     count: int
@@ -38,13 +38,13 @@ class Keys:
             or min(self.changes_ms, default=1) < 0
         ):
             raise AskedWrongly(
-                "the seconds at which hot keys change must grow and not be negative."
+                "the seconds at which hot keys change must increase and not be negative."
             )
 
     def at(
         self, rows: npt.NDArray[np.int64], arrival_us: npt.NDArray[np.int64], seed: int
     ) -> npt.NDArray[np.int64]:
-        """The key of each row, given when it arrives."""
+        """The key of each row; `arrival_us` is when it arrives."""
         shares = uniforms(words(rows, seed, stream=1))
         if self.exponent == 0:
             ranks = (shares * self.count).astype(np.int64)
@@ -60,7 +60,7 @@ class Keys:
         return keys
 
     def _permuted(self, ranks: npt.NDArray[np.int64], era: int, seed: int) -> npt.NDArray[np.int64]:
-        """Rank to key as rank * a + b modulo count: a permutation, a and count being coprime."""
+        """Permute ranks to keys: rank * a + b modulo count, with a and count coprime."""
         bits = words(np.array([2 * era, 2 * era + 1], dtype=np.int64), seed, stream=2)
         factor = int(bits[0] % np.uint64(self.count)) or 1
         while math.gcd(factor, self.count) != 1:
@@ -69,7 +69,7 @@ class Keys:
         return (ranks * factor + shift) % self.count
 
     def __str__(self) -> str:
-        """In the short form that `parse_keys` reads."""
+        """The short form that `parse_keys` reads."""
         if self.exponent == 0 and not self.changes_ms:
             return f"uniform:{self.count}"
         changes = ",".join(repr(change / 1000) for change in self.changes_ms)
@@ -77,7 +77,7 @@ class Keys:
 
 
 def parse_keys(text: str) -> Keys:
-    """The distribution that `text` describes."""
+    """Parse a distribution of keys from its short form."""
     if match := re.fullmatch(r"uniform:(\d+)", text.strip()):
         return Keys(int(match.group(1)))
     if match := re.fullmatch(r"zipf:(\d+),([\d.eE+-]+)(?:@([\d.,eE+-]+))?", text.strip()):
@@ -88,12 +88,12 @@ def parse_keys(text: str) -> Keys:
             pass
         else:
             return Keys(int(match.group(1)), exponent, tuple(changes))
-    raise AskedWrongly(f"'{text}' describes no keys; write {HELP}.")
+    raise AskedWrongly(f"'{text}' is not a distribution of keys; write {HELP}.")
 
 
 @functools.lru_cache(maxsize=4)
 def _cumulative(count: int, exponent: float) -> npt.NDArray[np.float64]:
-    """Upper ends of the ranks' shares of [0, 1); the last is 1, so that every share has a rank."""
+    """Upper ends of the ranks' intervals in [0, 1); the last is 1, so every number has a rank."""
     weights = np.arange(1, count + 1, dtype=np.float64) ** -exponent
     sums = np.cumsum(weights)
     ends: npt.NDArray[np.float64] = sums / sums[-1]

@@ -22,20 +22,25 @@ HELP += "spike:BASE,PEAK@SECOND+SECONDS or csv:FILE (header second,rate or minut
 
 
 def parse_profile(text: str) -> Profile:
-    """The profile that `text` describes; a plain number is a constant rate."""
+    """Parse a profile from its short form; a plain number is a constant rate."""
     kind, colon, rest = text.strip().partition(":")
     if not colon:
         kind, rest = "constant", kind
         if re.fullmatch(_NUMBER, rest) is None:
-            raise AskedWrongly(f"'{text}' is no rate profile; give one such as {_all_examples()}.")
+            raise AskedWrongly(
+                f"'{text}' is not a rate profile; give one such as {_all_examples()}."
+            )
     parse = _KINDS.get(kind)
     if parse is None:
-        raise AskedWrongly(f"'{kind}' is no kind of rate profile{nearest(kind, _KINDS)}")
+        raise AskedWrongly(f"'{kind}' is not a kind of rate profile{nearest(kind, _KINDS)}")
     return parse(rest.strip())
 
 
 def read_csv(path: Path) -> Profile:
-    """Rates from a file with the header `second,rate` or `minute,count`; the last one holds on."""
+    """Read rates from a file with the header `second,rate` or `minute,count`.
+
+    The last rate holds for ever.
+    """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -71,8 +76,8 @@ def _csv_row(path: Path, number: int, line: str) -> tuple[float, float]:
         at = rate = math.nan
     if not (math.isfinite(at) and math.isfinite(rate) and at >= 0 and rate >= 0):
         raise AskedWrongly(
-            f"line {number} of '{path}' is '{line[:60]}'; expected a time and a rate, two numbers "
-            "that are not negative."
+            f"line {number} of '{path}' is '{line[:60]}'; expected two numbers that are not "
+            "negative, a time and a rate."
         )
     return at, rate
 

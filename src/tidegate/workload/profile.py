@@ -1,9 +1,9 @@
 """A rate profile: how many rows have arrived by each millisecond, and when each row arrives.
 
-A profile is steps of constant rate; smooth shapes are cut into up to a thousand fine steps, each
-with the exact mean of its stretch. That keeps the count a chain of monotone operations, so that
-floating point cannot make a row arrive twice or never: row n has arrived by millisecond m if and
-only if `n < count(m)`, whatever range is asked for, today and in a replay.
+A profile consists of steps of constant rate; smooth shapes are cut into up to a thousand fine
+steps, each with the exact mean of its interval. The count is then a chain of monotone operations,
+and rounding cannot make a row arrive twice or never: row n has arrived by millisecond m if and only
+if `n < count(m)`, whichever range is computed, now or in a replay.
 """
 
 import hashlib
@@ -19,20 +19,20 @@ Floats = npt.NDArray[np.float64]
 
 _FINE_STEPS = 1000
 _EARLY_ROWS = 1e-6
-"""A row counts as arrived when this fraction of it is still to come: see `counts`."""
+"""A row counts as arrived when this fraction of it is still missing; see `counts`."""
 
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """Rates from given milliseconds on; the last one holds for ever, or all repeat every period."""
+    """Steps of constant rate. The last rate holds for ever, or all steps repeat every period."""
 
     starts_ms: Ints
-    """Where each step begins; the first is 0 (later only in a window of a longer profile)."""
+    """The start of each step; the first is 0, except in a `window` of a longer profile."""
     rates: Floats
     """Rows per second during each step."""
     period_ms: int | None = None
     base_rows: Floats = field(default_factory=lambda: np.empty(0))
-    """Rows arrived at the beginning of each step; follows from the others."""
+    """Rows that have arrived when each step begins; computed from the other fields."""
 
     def __post_init__(self) -> None:
         if len(self.base_rows) == len(self.starts_ms):
@@ -42,13 +42,13 @@ class Profile:
 
     @property
     def rows_per_period(self) -> float:
-        """Rows that arrive in one period, when there is one."""
+        """Rows that arrive in one period; only for profiles with a period."""
         assert self.period_ms is not None
         last = (self.period_ms - self.starts_ms[-1]) * self.rates[-1] / 1000.0
         return float(self.base_rows[-1] + last)
 
     def rate(self, at_s: float) -> float:
-        """Rows per second at a time since the start."""
+        """Rows per second at `at_s` seconds after the start."""
         at_ms = round(at_s * 1e6) / 1000.0
         if self.period_ms is not None:
             at_ms %= self.period_ms
@@ -56,20 +56,20 @@ class Profile:
         return float(self.rates[step]) if step >= 0 else 0.0
 
     def cumulative(self, at_ms: npt.ArrayLike) -> Floats:
-        """Rows (with fraction) that arrived in the first `at_ms` milliseconds: rate's integral."""
+        """The integral of the rate: rows, with fractions, in the first `at_ms` milliseconds."""
         at = np.maximum(np.asarray(at_ms, dtype=np.int64), 0)
         if self.period_ms is None:
             return self._within(at)
         turns, at = np.divmod(at, self.period_ms)
         once = self.rows_per_period
-        # Never past the first row of the next period, which is computed by another operation.
+        # The next period is computed by another operation: rounding must not pass its first row.
         return np.minimum(turns * once + self._within(at), (turns + 1) * once)
 
     def _within(self, at_ms: Ints) -> Floats:
         step = np.searchsorted(self.starts_ms, at_ms, side="right") - 1
         grown = self.base_rows[step] + (at_ms - self.starts_ms[step]) * self.rates[step] / 1000.0
         last = len(self.starts_ms) - 1
-        # Never past the next step's base, for the same reason.
+        # For the same reason, rounding must not pass the next step's base.
         return np.where(
             step < last, np.minimum(grown, self.base_rows[np.minimum(step + 1, last)]), grown
         )
@@ -79,11 +79,14 @@ class Profile:
         return int(self.counts(at_ms))
 
     def counts(self, at_ms: npt.ArrayLike) -> Ints:
-        """Whole rows at each millisecond: a millionth early, so that rounding makes none late."""
+        """Whole rows that have arrived by each millisecond.
+
+        A row counts when all but a millionth of it has arrived, so that rounding makes none late.
+        """
         return np.floor(self.cumulative(at_ms) + _EARLY_ROWS).astype(np.int64)
 
     def arrival_us(self, rows: Ints) -> Ints:
-        """The microsecond at which each row (numbered from 0) arrives: the n-th at count n + 1."""
+        """The microsecond at which each row arrives: row n, from 0, when the count is n + 1."""
         wanted = rows + 1.0 - _EARLY_ROWS
         turn_us: Ints | int = 0
         if self.period_ms is not None:
@@ -94,13 +97,13 @@ class Profile:
         step = np.maximum(np.searchsorted(self.base_rows, wanted, side="left") - 1, 0)
         since_us = np.ceil((wanted - self.base_rows[step]) / self.rates[step] * 1e6)
         at_us = turn_us + self.starts_ms[step] * 1000 + since_us.astype(np.int64)
-        # Rounding may have put a row on the wrong side of a millisecond: `counts` decides.
+        # Rounding may have put a row on the wrong side of a millisecond; `counts` is right.
         at_ms = -(-at_us // 1000)
         at_us = np.where(self.counts(at_ms - 1) > rows, (at_ms - 1) * 1000, at_us)
         return np.where(self.counts(at_ms) <= rows, at_ms * 1000 + 1, at_us)
 
     def window(self, begin_ms: int, end_ms: int) -> "Profile":
-        """The part that decides about rows arriving from `begin_ms` to `end_ms`, to send around."""
+        """The part that determines the rows from `begin_ms` to `end_ms`, small enough to ship."""
         if self.period_ms is not None:
             return self
         first = max(int(np.searchsorted(self.starts_ms, begin_ms - 2, side="right")) - 1, 0)
@@ -111,7 +114,7 @@ class Profile:
 
     @property
     def fingerprint(self) -> str:
-        """Equal for profiles with the same arrivals, across processes."""
+        """A hash that is equal for profiles with the same arrivals, across processes."""
         digest = hashlib.blake2b(digest_size=8)
         digest.update(self.starts_ms.tobytes())
         digest.update(self.rates.tobytes())
@@ -119,26 +122,26 @@ class Profile:
         return digest.hexdigest()
 
     def __str__(self) -> str:
-        """In the short form that `parse_profile` reads."""
+        """The short form that `parse_profile` reads."""
         steps = zip(self.starts_ms.tolist(), self.rates.tolist(), strict=True)
         repeat = "" if self.period_ms is None else f"/{self.period_ms / 1000!r}"
         return "step:" + ",".join(f"{rate!r}@{ms / 1000!r}" for ms, rate in steps) + repeat
 
 
 def constant(rate: float) -> Profile:
-    """Always the same rate."""
+    """A constant rate."""
     return steps([(0.0, rate)])
 
 
 def steps(changes: list[tuple[float, float]], period_s: float | None = None) -> Profile:
-    """`(second, rate)` pairs, the first at second 0; repeated every `period_s` when given."""
+    """Steps from `(second, rate)` pairs, the first at 0; repeated every `period_s` if given."""
     starts_ms = np.array([_to_ms(second) for second, _ in changes], dtype=np.int64)
     rates = np.array([_rate(rate) for _, rate in changes], dtype=np.float64)
     if not changes or starts_ms[0] != 0:
-        raise AskedWrongly("a rate profile begins at second 0; give the rate at 0 first.")
+        raise AskedWrongly("a rate profile must begin at second 0; give the rate at 0 first.")
     if np.any(np.diff(starts_ms) <= 0):
         raise AskedWrongly(
-            "a rate profile's seconds must grow from step to step, by a millisecond at least."
+            "a rate profile's seconds must increase from step to step by at least a millisecond."
         )
     if period_s is None:
         return Profile(starts_ms, rates)
@@ -154,7 +157,7 @@ def steps(changes: list[tuple[float, float]], period_s: float | None = None) -> 
 
 
 def ramp(begin: float, end: float, over_s: float) -> Profile:
-    """From one rate to another in a straight line, then on at the second."""
+    """A linear change from one rate to another, which then holds."""
     _rate(begin), _rate(end)
     edges_ms = _edges(over_s)
     middles = (edges_ms[:-1] + edges_ms[1:]) / 2.0 / edges_ms[-1]
@@ -163,7 +166,7 @@ def ramp(begin: float, end: float, over_s: float) -> Profile:
 
 
 def sine(mean: float, amplitude: float, period_s: float) -> Profile:
-    """Swings around the mean, upwards first; begins at the mean."""
+    """A sine wave around the mean: it begins at the mean and rises first."""
     _rate(mean)
     if abs(amplitude) > mean:
         raise AskedWrongly(
@@ -179,14 +182,14 @@ def sine(mean: float, amplitude: float, period_s: float) -> Profile:
 
 
 def spike(base: float, peak: float, at_s: float, for_s: float) -> Profile:
-    """A base rate with another rate in between, from `at_s` for `for_s` seconds."""
+    """A base rate, with another rate from `at_s` for `for_s` seconds."""
     if at_s == 0:
         return steps([(0.0, peak), (for_s, base)])
     return steps([(0.0, base), (at_s, peak), (at_s + for_s, base)])
 
 
 def _edges(over_s: float) -> Ints:
-    """Up to a thousand fine steps, on whole milliseconds, and where the last one ends."""
+    """Edges of up to a thousand fine steps, on whole milliseconds."""
     over_ms = _to_ms(over_s)
     if over_ms < 1:
         raise AskedWrongly(f"a rate profile cannot change over {over_s:g} s; give a longer time.")
@@ -204,5 +207,5 @@ def _rate(value: float) -> float:
 
 def _to_ms(second: float) -> int:
     if not (np.isfinite(second) and 0 <= second <= 1e10):
-        raise AskedWrongly(f"second {second:g} is no time in a rate profile; give 0 or more.")
+        raise AskedWrongly(f"{second:g} s is not a time in a rate profile; give 0 to 1e10 s.")
     return round(second * 1000)

@@ -1,4 +1,4 @@
-"""Rows of a workload as columns: any range of row numbers, the same whenever it is asked for."""
+"""Generates the rows of a workload as columns; the same row numbers always give the same rows."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from tidegate.workload.profile import Profile
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Some rows, column by column."""
+    """A range of rows, column by column."""
 
     key: npt.NDArray[np.int64]
     value: npt.NDArray[np.float64]
@@ -24,7 +24,7 @@ class Columns:
 
 
 def rows_between(profile: Profile, keys: Keys, seed: int, first: int, end: int) -> Columns:
-    """The rows numbered from `first` up to and without `end`."""
+    """The rows from number `first` up to, but not including, `end`."""
     seq = np.arange(first, end, dtype=np.int64)
     arrival_us = profile.arrival_us(seq)
     value = (words(seq, seed, stream=3) >> np.uint64(54)).astype(np.float64) / 1024.0

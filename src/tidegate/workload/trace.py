@@ -1,4 +1,4 @@
-"""A week of load from a file: CSV with the header `minute,count`, a row a minute."""
+"""Reads a load trace from a CSV file with the header `minute,count` and a row per minute."""
 
 import math
 from pathlib import Path
@@ -12,7 +12,7 @@ HEADER = "minute,count"
 
 
 def read_trace(path: Path, fewest_rows: int) -> NDArray[np.float64]:
-    """The counts, in file order; says which line is wrong, and how many rows are needed."""
+    """Read the counts, in file order. Errors name the wrong line, or the number of rows needed."""
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except OSError as error:
@@ -42,7 +42,7 @@ def _count(line: str, number: int, path: Path) -> float:
     cells = line.split(",")
     if len(cells) != 2:
         raise AskedWrongly(
-            f"Line {number} of {path} has {len(cells)} columns, but '{HEADER}' are two: fix it."
+            f"Line {number} of {path} has {len(cells)} columns, but '{HEADER}' has two: fix it."
         )
     text = cells[1].strip()
     try:
@@ -51,7 +51,8 @@ def _count(line: str, number: int, path: Path) -> float:
         count = math.nan
     if not math.isfinite(count):
         raise AskedWrongly(
-            f"Line {number} of {path} has the count '{text}', but a count is a number from 0 up."
+            f"Line {number} of {path} has the count '{text}', but a count must be a number of at "
+            "least 0."
         )
     if count < 0:
         raise AskedWrongly(

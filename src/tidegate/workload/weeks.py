@@ -1,8 +1,8 @@
-"""Weeks of load that ship with the product: shaped like the MST paper's three (fig. 5).
+"""Generated weeks of load, shaped like the three weeks in the MST paper (fig. 5).
 
-Each is a pure function of its seed: 10,080 counts, one a minute. They have the features that make
-those weeks hard, not their values: match days that rise tenfold within minutes, scheduled bursts
-and gaps in the collection, smooth days with noise.
+Each is a pure function of its seed: 10,080 counts, one per minute. They reproduce what makes those
+weeks hard, not their values: match days that rise tenfold within minutes, scheduled bursts, gaps in
+the collected data, and smooth days with noise.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ WEEK = 7 * DAY
 
 
 def worldcup_like(seed: int = 0) -> Vector:
-    """A daily cycle, and matches on most days: up within half an hour, and down after two hours."""
+    """A daily cycle, and matches on most days that rise within half an hour and last two hours."""
     rng = np.random.default_rng([seed, 1])
     minute = np.arange(WEEK)
     daily = 1.0 + 0.45 * np.sin(2 * np.pi * (minute % DAY - 9.5 * 60) / DAY)
@@ -35,7 +35,7 @@ def worldcup_like(seed: int = 0) -> Vector:
 
 
 def tweets_like(seed: int = 0) -> Vector:
-    """A daily cycle, scheduled bursts of threefold to fivefold load, and gaps of the collector."""
+    """A daily cycle, scheduled bursts of three to five times the load, and gaps in the data."""
     rng = np.random.default_rng([seed, 2])
     minute = np.arange(WEEK)
     daily = 1.0 + 0.3 * np.sin(2 * np.pi * (minute % DAY - 10 * 60) / DAY)
@@ -57,7 +57,7 @@ def tweets_like(seed: int = 0) -> Vector:
 
 
 def flights_like(seed: int = 0) -> Vector:
-    """Smooth days between 55 and 100 % of the peak, quieter at the weekend, little noise."""
+    """Smooth days between 55 and 100 % of the peak, lower at the weekend, with little noise."""
     rng = np.random.default_rng([seed, 3])
     minute = np.arange(WEEK)
     phase = 2 * np.pi * (minute % DAY - 8 * 60) / DAY
@@ -76,7 +76,7 @@ WEEKS = {
 
 
 def _drift(rng: np.random.Generator, size: float, correlation_minutes: float) -> Vector:
-    """A slow wandering around 1: autoregressive in the logarithm."""
+    """A slow drift around 1: autoregressive in the logarithm."""
     keep = np.exp(-1 / correlation_minutes)
     steps = rng.standard_normal(WEEK) * size * np.sqrt(1 - keep**2)
     level = np.empty(WEEK)

@@ -273,5 +273,5 @@ def test_unique_columns_must_be_there_and_plain(spark, tmp_path):
     with pytest.raises(AskedWrongly, match="there is no column 'ix'"):
         tg.pipeline("shop", stream).shed(unique="ix")
     nested = stream.selectExpr("struct(id) as pair")
-    with pytest.raises(AskedWrongly, match="name plain columns"):
+    with pytest.raises(AskedWrongly, match="give plain columns"):
         tg.pipeline("shop", nested).shed(unique="pair")

@@ -30,7 +30,7 @@ def test_a_series_is_read_from_a_file(tmp_path) -> None:
     [
         ("minute,count\n0,1\n", "does not begin with a header"),
         ("sample,node0\n", "does not begin with a header"),
-        ("sample,node0\n0,x\n", "no number"),
+        ("sample,node0\n0,x\n", "not a number"),
         ("sample,node0,node1\n0,1\n", "different lengths"),
         ("sample,node0\n0,101\n", "outside 0 to 100"),
     ],

@@ -1,1 +1,1 @@
-"""Which station gets how many cores (DRS), and the DRS policies."""
+"""Allocation of cores to stations (DRS), and the DRS policies."""

@@ -1,9 +1,9 @@
-"""Which station gets how many cores: best latency with K cores, or fewest cores for a latency.
+"""Allocates cores to stations: the best latency with K cores, or the fewest cores for a latency.
 
-Greedy marginal allocation (DRS Alg. 1 and 2, corrected) over anything convex. `assign` hands out at
-most K cores, where the printed loop hands out K + 1; `provision` compares its target with the
-visit-weighted service times, where the printed bound leaves the visits out. Cores that would not
-lower the latency are left over: with a cost per task, more cores can hurt.
+This is greedy marginal allocation (DRS Alg. 1 and 2, corrected) over convex stations. `assign`
+allocates at most K cores; the printed loop allocates K + 1. `provision` compares its target with
+the visit-weighted service times; the printed bound omits the visits. Cores that would not lower the
+latency are not allocated: with a cost per task, more cores can hurt.
 """
 
 import functools
@@ -25,19 +25,19 @@ Counts = npt.NDArray[np.int64]
 Path = Literal["exact", "fast"]
 
 _UNBOUNDED = 2**40
-"""No maximum: more cores than there are, and few enough that their sum is an integer."""
+"""The bound of a station without a maximum: large, but sums of it still fit an integer."""
 _NO_BUDGET = 2**62
-"""As many cores as one asks for."""
-_LEAP_FROM = 10_000
-"""Cores to hand out from which the fast path pays."""
+"""The budget when the number of cores is not limited."""
+_FAST_FROM = 10_000
+"""The fast path pays off above this many cores."""
 
 
 class Infeasible(AskedWrongly):
-    """No allocation satisfies the ask; the message names the nearest ask that one does."""
+    """No allocation satisfies the request; the message names the nearest feasible one."""
 
 
 class TooFewCores(Infeasible):
-    """The stations cannot even keep up with so few cores."""
+    """The stations are unstable with so few cores."""
 
     def __init__(self, asked: int, needed: int) -> None:
         super().__init__(
@@ -48,7 +48,7 @@ class TooFewCores(Infeasible):
 
 
 class LatencyOutOfReach(Infeasible):
-    """No number of cores brings the mean latency so low."""
+    """No number of cores achieves so low a mean latency."""
 
     def __init__(self, asked_s: float, reachable_s: float) -> None:
         shown = format_duration(reachable_s, round_up=True)
@@ -60,7 +60,7 @@ class LatencyOutOfReach(Infeasible):
 
 
 class StationTooSmall(Infeasible):
-    """A station's maximum is below what it needs to keep up."""
+    """A station is unstable with its maximum of cores."""
 
     def __init__(self, station: int, most: int, needed: int) -> None:
         super().__init__(
@@ -72,11 +72,11 @@ class StationTooSmall(Infeasible):
 
 
 class Allocation(NamedTuple):
-    """Cores per station, in the stations' order, and the mean latency they give."""
+    """Cores per station, in the stations' order, and the resulting mean latency."""
 
     cores: Counts
     total: int
-    """Cores handed out, which may be fewer than there were."""
+    """The number of allocated cores, which may be less than the budget."""
     latency_s: float
 
 
@@ -90,7 +90,7 @@ def assign(
 ) -> Allocation:
     """The allocation of at most `cores` cores with the lowest latency (DRS eq. 6).
 
-    `least` and `most` bound each station. `path` is for tests: both give the same answer.
+    `least` and `most` bound each station. `path` is for tests: both paths give the same result.
     """
     return _allocate(stations, min(cores, _NO_BUDGET), -1.0, least, most, path)
 
@@ -120,7 +120,7 @@ def _allocate(
     most: Sequence[int] | Counts | None,
     path: Path | None,
 ) -> Allocation:
-    """Both questions: stop at the budget, at the target (none when negative), or at no benefit."""
+    """Allocate until the budget, the target (none if negative) or the benefit is exhausted."""
     if isinstance(stations, Queues):
         rows = greedy.queue_rows(
             stations.arrival_rate,
@@ -137,12 +137,10 @@ def _allocate(
     count = len(rows)
     lower = _bound(least, count, 1)
     upper = _bound(most, count, _UNBOUNDED)
-    leaping = path == "fast" or (path is None and (target_s > 0.0 or budget > _LEAP_FROM))
+    fast = path == "fast" or (path is None and (target_s > 0.0 or budget > _FAST_FROM))
     if target_s > 0.0 and target_s < (lowest_s := greedy.reachable(rows, lower, upper)):
         raise LatencyOutOfReach(target_s, lowest_s)
-    cores, total, latency_s, unstable = greedy.allocate(
-        rows, lower, upper, budget, target_s, leaping
-    )
+    cores, total, latency_s, unstable = greedy.allocate(rows, lower, upper, budget, target_s, fast)
     if unstable >= 0:
         load = float(rows[unstable, LOAD])
         if not load < _UNBOUNDED:
@@ -159,13 +157,13 @@ def _allocate(
 
 @functools.lru_cache(maxsize=64)
 def _default_bound(count: int, value: int) -> Counts:
-    """The bound of stations that have none; shared, and only read."""
+    """The default bound of all stations. It is shared, so it must not be changed."""
     return np.full(count, value)
 
 
 def _bound(given: Sequence[int] | Counts | None, count: int, default: int) -> Counts:
     if count == 0:
-        raise AskedWrongly("there is no station to give cores to; name at least one")
+        raise AskedWrongly("there is no station to give cores to; give at least one")
     if given is None:
         return _default_bound(count, default)
     bound = np.array(given, np.int64)
@@ -183,7 +181,7 @@ def _by_latency(
     least: Sequence[int] | Counts | None,
     most: Sequence[int] | Counts | None,
 ) -> Allocation:
-    """The same greedy over stations that only tell their latency."""
+    """The same greedy allocation for stations that have no compiled form."""
     lower = _bound(least, len(stations), 1)
     upper = _bound(most, len(stations), _UNBOUNDED)
     cores = np.maximum([station.stable_from for station in stations], lower)
@@ -196,7 +194,7 @@ def _by_latency(
     heap: list[tuple[float, int, float]] = []
 
     def offer(index: int) -> None:
-        """Puts the station's next core up, unless it has its maximum or gains nothing."""
+        """Queue the station's next core, unless it is at its maximum or gains nothing."""
         if cores[index] < upper[index]:
             after = _weighted(stations[index], int(cores[index]) + 1)
             if parts[index] > after:

@@ -1,9 +1,9 @@
-"""DRS's two schedulers (IV-B) over operators as M/M/k or GI/G/k stations.
+"""DRS's two schedulers (IV-B), with operators as M/M/k or GI/G/k stations.
 
-`drs-fixed` gives K_max cores the best split. `drs` asks for more above T_max, lets go below T_min,
-and in between splits the cores it has anew when that is worth it. T_ra, the time between changes,
-is the controller's. What the queueing model does not see (here a micro-batch's fixed cost) is
-measured sojourn beyond the model's; it is smoothed and taken off the target.
+`drs-fixed` splits K_max cores in the best way. `drs` scales out above T_max, scales in below T_min,
+and in between splits its cores again if that is worth it. The controller enforces T_ra, the least
+time between changes. The measured sojourn beyond the modelled one is what the queueing model does
+not include, here a micro-batch's fixed cost. It is smoothed and subtracted from the target.
 """
 
 from collections.abc import Mapping
@@ -27,18 +27,18 @@ from tidegate.models.queueing.stations import Model, Queues
 from tidegate.units import format_duration
 
 _WORTH_IT = 0.95
-"""A new split of the same cores must leave at most this much of the latency."""
+"""A new split of the same cores must lower the latency to at most this share."""
 
 
 class _Stations:
-    """Operators' rates, smoothed over a window (IV-A), as queueing stations."""
+    """Operators as queueing stations, with rates smoothed over a window (IV-A)."""
 
     def __init__(self, model: Model, window: int) -> None:
         self._model = model
         self._smoothing = Smoothing(lambda: Window(window))
 
     def of(self, measurement: Measurement) -> Queues | None:
-        """None while an operator has not been seen at work."""
+        """The stations; None until every operator's service rate is known."""
         smooth = self._smoothing.update
         arriving, serving, varying = [], [], []
         for operator in measurement.operators:
@@ -56,7 +56,7 @@ class _Stations:
 
 
 class DrsFixed:
-    """Optimisation (6): the lowest latency that K_max cores give."""
+    """Optimisation (6): the lowest latency with K_max cores."""
 
     name = "drs-fixed"
 
@@ -67,14 +67,14 @@ class DrsFixed:
         self._stations = _Stations(model, window)
 
     def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
-        """Algorithm 1 on the present rates; a change only where the split differs."""
+        """Run algorithm 1 on the present rates; change only if the split differs."""
         queues = self._stations.of(measurement)
         if queues is None:
             return hold("no operator's rates are known yet")
         best, notes = _split(queues, measurement, self._cores)
         tasks = _tasks(measurement, best)
         if not tasks and measurement.cores_asked == self._cores:
-            return Decision(reason="the cores are split as they should be", notes=notes)
+            return Decision(reason="the cores already have their best split", notes=notes)
         return Decision(
             reason=f"the best split of {self._cores} cores is {_shown(measurement, best)}",
             cores=None if measurement.cores_asked == self._cores else self._cores,
@@ -111,11 +111,11 @@ class Drs:
 
     @property
     def beliefs(self) -> dict[str, float]:
-        """The part of the latency that the queueing model does not see."""
+        """The part of the latency that the queueing model does not include."""
         return {"unseen_s": self._unseen_s}
 
     def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
-        """Scale out above T_max, in below T_min, split anew in between."""
+        """Scale out above T_max, scale in below T_min, and split again in between."""
         self._allowed = constraints.allowed
         queues = self._stations.of(measurement)
         if measurement.latency is not None:
@@ -126,7 +126,7 @@ class Drs:
         have = np.array([operator.tasks for operator in measurement.operators])
         total = int(have.sum())
         modelled_s = float(queues.network_latency(have)) if (have > queues.load).all() else np.inf
-        # Rows in a pipeline at T_max are lambda T_max (Little); more of them tell of a backlog.
+        # A pipeline at T_max holds lambda T_max rows (Little's law); more of them are a backlog.
         normal_rows = 1.5 * self._t_max_s * measurement.arrival_rate
         if np.isfinite(modelled_s) and measurement.backlog_rows <= normal_rows:
             self._unseen_s = self._unseen.update(max(measured_s - modelled_s, 0.0))
@@ -143,7 +143,7 @@ class Drs:
             if best.total < total:
                 why = f"{shown}, T_min is {format_duration(self._t_min_s)}"
                 return self._change(measurement, best, why, notes)
-            return Decision(reason=f"{shown}, and no core can go", notes=notes)
+            return Decision(reason=f"{shown}, and no core can be released", notes=notes)
         best, notes = _split(queues, measurement, total)
         if best.latency_s <= _WORTH_IT * modelled_s and _tasks(measurement, best):
             return self._change(measurement, best, f"{shown}, but another split is better", notes)
@@ -152,7 +152,7 @@ class Drs:
     def _fewest(
         self, queues: Queues, measurement: Measurement
     ) -> tuple[Allocation, tuple[str, ...]]:
-        """Algorithm 2 for what is left of T_max; all cores when nothing is."""
+        """Run algorithm 2 for the rest of T_max; use all cores if nothing is left of it."""
         left_s = self._t_max_s - self._unseen_s
         notes: tuple[str, ...] = ()
         try:
@@ -163,8 +163,8 @@ class Drs:
         except LatencyOutOfReach as error:
             floor_s = error.latency_reachable_s + self._unseen_s
             notes = (
-                f"T_max of {format_duration(self._t_max_s)} is below the floor of"
-                f" {format_duration(floor_s, round_up=True)}; it runs at its best",
+                f"T_max of {format_duration(self._t_max_s)} is below the lowest possible latency"
+                f" of {format_duration(floor_s, round_up=True)}; latency is as low as it can be",
             )
         except Infeasible as error:
             notes = (str(error),)
@@ -193,7 +193,7 @@ def _limits(operators: tuple[OperatorMeasurement, ...]) -> tuple[list[int], list
 def _split(
     queues: Queues, measurement: Measurement, cores: int
 ) -> tuple[Allocation, tuple[str, ...]]:
-    """Algorithm 1; where the cores cannot keep up, the split that does best by the load."""
+    """Run algorithm 1; where the cores cannot keep up, split them in proportion to the load."""
     least, most = _limits(measurement.operators)
     try:
         return assign(queues, cores, least=least, most=most), ()

@@ -1,11 +1,11 @@
-"""The compiled heart of the allocator: greedy marginal allocation over a station table.
+"""The compiled part of the allocator: greedy marginal allocation over a station table.
 
-`_fill` is DRS's Algorithm 1 with a heap: one core at a time to the station that gains most, which
-is optimal because every station is convex (theorem 1). `_leap` gets close to the same answer in few
-steps, by bisection on the marginal benefit: whatever gains more than a threshold is taken by every
-greedy run that reaches it, so the cores above the threshold can be taken at once, and `_fill` does
-the rest. Both walk a station's curve by the same recurrence from the same start, bit for bit, so
-they agree even where two stations tie (the first one wins).
+`_fill` is DRS's Algorithm 1 with a heap: it gives one core at a time to the station that gains
+most, which is optimal because every station is convex (theorem 1). `_leap` gets close to the same
+result in few steps, by bisection on the marginal benefit: every greedy run that reaches a threshold
+has taken all cores that gain more, so these can be taken at once, and `_fill` does the rest. Both
+follow a station's curve by the same recurrence from the same start, bit for bit, so they agree even
+where two stations tie (the first one wins).
 """
 
 import math
@@ -28,7 +28,7 @@ from tidegate.models.queueing.erlang import delay_from_loss, erlang_loss, gain_f
 
 _TINIEST = 5e-324
 _NEAR = 1e-10
-"""Share of the target below which a running sum is replaced by a fresh one before it decides."""
+"""A running sum this close to the target, relatively, is computed again before it decides."""
 
 
 @nb.njit(cache=True)
@@ -42,7 +42,7 @@ def _batch_latency(row: Any, cores: float) -> float:
 
 @nb.njit(cache=True)
 def _batch_gain(row: Any, cores: float) -> float:
-    """What one more core takes off it: a closed form in each regime, so that nothing cancels."""
+    """The gain of one more core: a closed form in each regime, so that nothing cancels."""
     load, growth, interval = row[LOAD], row[GROWTH], row[INTERVAL]
     spare = cores - load
     rests = (row[FIXED] + growth * cores) * cores < interval * spare
@@ -57,7 +57,7 @@ def _batch_gain(row: Any, cores: float) -> float:
 
 @nb.njit(cache=True)
 def _gain(row: Any, cores: float, loss: float) -> float:
-    """What one more core takes off the network's latency."""
+    """How much one more core lowers the network's latency."""
     if row[WEIGHT] != 0.0:
         return _batch_gain(row, cores)
     return float(row[WAIT] * gain_from_loss(cores, row[LOAD], loss))
@@ -65,7 +65,7 @@ def _gain(row: Any, cores: float, loss: float) -> float:
 
 @nb.njit(cache=True)
 def _floor(table: Any) -> float:
-    """The part of the latency that no core takes away: the queues' service times."""
+    """The part of the latency that no core can lower: the queues' service times."""
     total = 0.0
     lost = 0.0
     for index in range(len(table)):
@@ -78,9 +78,9 @@ def _floor(table: Any) -> float:
 
 @nb.njit(cache=True)
 def _excess(table: Any, cores: Any, losses: Any) -> float:
-    """The rest of the latency (DRS eq. 4): waits, and micro-batches whole; compensated sum.
+    """The rest of the latency (DRS eq. 4), by a compensated sum: waits, and whole micro-batches.
 
-    Kept apart from the floor so that it has all its digits even when it is tiny.
+    It is separate from the floor so that it keeps all its digits even when it is tiny.
     """
     total = 0.0
     lost = 0.0
@@ -99,7 +99,7 @@ def _excess(table: Any, cores: Any, losses: Any) -> float:
 
 @nb.njit(cache=True)
 def _start(table: Any, least: Any, most: Any, cores: Any, losses: Any) -> int:
-    """The smallest allocation allowed; the index of a station that cannot be stable, or -1."""
+    """Set the smallest allowed allocation; return a station that cannot be stable, or -1."""
     for index in range(len(table)):
         load = table[index, LOAD]
         if not load < most[index]:
@@ -114,7 +114,7 @@ def _start(table: Any, least: Any, most: Any, cores: Any, losses: Any) -> int:
 
 @nb.njit(cache=True)
 def _sift(gains: Any, order: Any, size: int, place: int) -> None:
-    """Lets the entry at `place` sink below larger gains; of equal gains the first station leads."""
+    """Sift the entry at `place` down below larger gains; ties go to the first station."""
     gain, which = gains[place], order[place]
     while True:
         child = 2 * place + 1
@@ -137,7 +137,7 @@ def _sift(gains: Any, order: Any, size: int, place: int) -> None:
 def _fill(
     table: Any, most: Any, cores: Any, losses: Any, total: int, budget: int, target: float
 ) -> float:
-    """Hands out cores until the budget, the target or the benefit ends; the latency reached."""
+    """Allocate cores until the budget, the target or the benefit ends; return the latency."""
     size = len(table)
     gains = np.empty(size)
     order = np.empty(size, np.int64)
@@ -172,9 +172,9 @@ def _fill(
 
 @nb.njit(cache=True)
 def _gallop(row: Any, count: int, most: int, threshold: float) -> int:
-    """Cores of a micro-batch segment once every core that gains more than the threshold is in.
+    """The cores of a micro-batch segment with all cores that gain more than the threshold.
 
-    Its gain needs no recurrence, so doubling steps and bisection find the place.
+    Its gain needs no recurrence, so doubling steps and bisection find that number.
     """
     step = 1
     while count + step <= most and _batch_gain(row, count + step - 1) > threshold:
@@ -191,9 +191,9 @@ def _gallop(row: Any, count: int, most: int, threshold: float) -> int:
 def _leap(
     table: Any, most: Any, cores: Any, losses: Any, total: int, budget: int, target: float
 ) -> int:
-    """Takes at once cores that `_fill` would take one by one; the total then handed out.
+    """Allocate at once the cores that `_fill` would take one by one; return the new total.
 
-    Stops when what is left to decide is about one core per station.
+    It stops when about one core per station is left to decide.
     """
     size = len(table)
     further = np.empty(size, np.int64)
@@ -250,7 +250,7 @@ def _leap(
 def reachable(table: Any, least: Any, most: Any) -> float:
     """The lowest latency of any allocation: every station at its maximum or where more hurts.
 
-    Minus infinity when a station cannot be stable, which `allocate` tells better.
+    It is minus infinity when a station cannot be stable; `allocate` reports that.
     """
     size = len(table)
     cores = np.empty(size, np.int64)
@@ -270,7 +270,7 @@ def reachable(table: Any, least: Any, most: Any) -> float:
 
 @nb.njit(cache=True)
 def queue_rows(arrival: Any, service: Any, variability: Any, visits: Any) -> Any:
-    """The station table of queues; rows of a rate that makes no sense have a load of nan."""
+    """The station table of queues; the load is nan where rates are invalid."""
     rows = np.zeros((len(arrival), COLUMNS))
     for index in range(len(arrival)):
         if service[index] > 0.0 and arrival[index] >= 0.0 and variability[index] >= 0.0:
@@ -288,8 +288,8 @@ def allocate(
 ) -> tuple[Any, int, float, int]:
     """Cores per station, their sum, the latency, and a station that cannot be stable (or -1).
 
-    A negative target asks for the best latency within the budget. The latency is infinite when the
-    smallest allocation is already beyond the budget.
+    With a negative target the result has the best latency within the budget. The latency is
+    infinite when even the smallest allocation exceeds the budget.
     """
     size = len(table)
     cores = np.zeros(size, np.int64)

@@ -1,4 +1,4 @@
-"""What an allocator knows of a station: its latency, where it is stable, and its visit ratio."""
+"""The interface of a station for allocators: its latency, stability and visit ratio."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class Station(Protocol):
 
     @property
     def stable_from(self) -> int:
-        """The smallest number of cores that keeps up."""
+        """The smallest stable number of cores."""
         ...
 
     @property
@@ -30,7 +30,7 @@ class Station(Protocol):
 
 
 LOAD, WAIT, FLOOR, WEIGHT, FIXED, GROWTH, INTERVAL, COLUMNS = range(8)
-"""Columns of a station table. `WEIGHT` zero marks a queue, anything else a micro-batch segment.
+"""Columns of a station table. A `WEIGHT` of zero marks a queue, any other a micro-batch segment.
 
 A queue's weighted latency is FLOOR + WAIT * delay(k, LOAD). A micro-batch segment's is WEIGHT times
 that of MicroBatchStation with a0 = FIXED, a1 = GROWTH, P = INTERVAL and lambda w delta = LOAD.
@@ -48,7 +48,7 @@ class StationTable:
 
     @classmethod
     def of(cls, stations: Sequence[Station]) -> "StationTable | None":
-        """These stations, or None when one of them is of a kind that has no compiled form."""
+        """The table of these stations, or None if one of them has no compiled form."""
         rows = np.zeros((len(stations), COLUMNS))
         for row, station in zip(rows, stations, strict=True):
             if isinstance(station, QueueStation):

@@ -1,1 +1,1 @@
-"""Policies to compare with: thresholds, DS2, dynamic allocation, fixed."""
+"""Baseline policies for comparison: thresholds, DS2, dynamic allocation, fixed."""

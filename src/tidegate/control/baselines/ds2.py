@@ -1,4 +1,4 @@
-"""DS2, as Flink's autoscaler runs it: true processing rate, utilisation target, catch-up."""
+"""DS2 as in Flink's autoscaler: true processing rate, utilisation target, catch-up."""
 
 import math
 from collections import deque
@@ -11,12 +11,12 @@ from tidegate.control.measurement import Measurement
 class Ds2:
     """parallelism = current x (target rate + backlog / catch-up) / (true rate x utilisation).
 
-    The true processing rate is what the machines would do if they never waited: throughput over
-    the busy share, averaged over the metrics window. It scales linearly by design, within a
-    utilisation boundary that keeps small changes from being acted on; it leaves a change alone for
-    the stabilisation time, and lets machines go only when the largest wish of the scale-down
-    interval allows it. The defaults are Flink's (target 0.7, boundary 0.3, catch-up 30 minutes,
-    stabilisation 5 minutes, scale-down interval an hour), but for the window: 5 minutes, not 15.
+    The true processing rate is the rate of machines that never wait: throughput over the busy
+    share, averaged over the metrics window. DS2 assumes linear scaling. It ignores utilisations
+    within a boundary around the target, waits for the stabilisation time after a change, and never
+    scales in below the largest need of the scale-down interval. The defaults are Flink's (target
+    0.7, boundary 0.3, catch-up 30 minutes, stabilisation 5 minutes, scale-down interval an hour),
+    except for the window: 5 minutes instead of 15.
     """
 
     name = "ds2"
@@ -41,7 +41,7 @@ class Ds2:
         self._changed_at_s = -math.inf
 
     def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
-        """Every minute, with the metrics of the window."""
+        """Decide every minute, on the metrics of the window."""
         busy = measurement.cores_busy
         self._loads.append(measurement.arrival_rate)
         if busy is not None and busy > 0:
@@ -61,7 +61,7 @@ class Ds2:
         if abs(utilisation - self._utilisation) <= self._boundary * self._utilisation:
             return hold(f"utilisation {utilisation:.0%} is within its boundary")
         if measurement.at_s - self._changed_at_s < self._stabilisation_s:
-            return hold("the last change is settling")
+            return hold("the last change is still in its stabilisation time")
         if wish < current:
             wish = min(current, max(self._wishes))
         if wish == current:

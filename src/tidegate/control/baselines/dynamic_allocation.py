@@ -1,4 +1,4 @@
-"""Spark's dynamic allocation, as it treats a stream."""
+"""Spark's dynamic allocation, as it behaves with a stream."""
 
 from tidegate.control.constraints import Constraints
 from tidegate.control.decision import Decision, hold
@@ -6,12 +6,12 @@ from tidegate.control.measurement import Measurement
 
 
 class DynamicAllocation:
-    """Looks at waiting tasks only: while there are any it asks for 1, 2, 4, ... more each round;
-    an executor goes when it has been idle for the timeout.
+    """Sees pending tasks only: while there are any it requests 1, 2, 4, ... more executors, and it
+    releases an executor that was idle for the timeout.
 
-    A stream's batches give every executor a task every few seconds, so none is idle for 60 s while
-    the load is more than a trickle: it grows and hardly ever shrinks (what SPARK-24815 is about).
-    Here one is idle for its timeout when less than `busy_share` of all cores was at work.
+    A stream's batches give every executor a task every few seconds, so with more than a trickle of
+    load no executor is idle for 60 s: it scales out and hardly ever in (the subject of
+    SPARK-24815). Here an executor counts as idle when less than `busy_share` of all cores was busy.
     """
 
     name = "spark-dynamic-allocation"
@@ -21,13 +21,13 @@ class DynamicAllocation:
         self._more = 1
 
     def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
-        """Every minute: the backlog timeout is a second, the idle timeout a minute."""
+        """Decide every minute; the backlog timeout is a second, the idle timeout a minute."""
         if measurement.saturated:
             wish = constraints.allowed.clamp(measurement.cores_asked + self._more)
             self._more *= 2
             if wish == measurement.cores_asked:
-                return hold("tasks wait, but there are no more machines")
-            return Decision(cores=wish, reason="tasks are waiting")
+                return hold("tasks are pending, but there are no more machines")
+            return Decision(cores=wish, reason="tasks are pending")
         self._more = 1
         busy = measurement.cores_busy
         if busy is not None and busy / max(measurement.cores_granted, 1) < self._busy_share:

@@ -1,4 +1,4 @@
-"""The paper's two yardsticks (V-A4): all that the peak needs, always; and hindsight."""
+"""The MST paper's two references (V-A4): always enough for the peak, and perfect hindsight."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from tidegate.control.measurement import Measurement
 
 
 class StaticPeak:
-    """Keeps what the largest load needs."""
+    """Always keeps the machines that the largest load needs."""
 
     name = "static-peak"
 
@@ -16,16 +16,16 @@ class StaticPeak:
         self._machines = machines
 
     def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
-        """Ask once."""
+        """Request the machines once."""
         if measurement.cores_asked == self._machines:
             return hold("static")
-        return Decision(cores=self._machines, reason="what the peak load needs")
+        return Decision(cores=self._machines, reason="the peak load needs these machines")
 
 
 class GroundTruth:
-    """Knows the future: the fewest machines that sustain each coming minute.
+    """Knows the future: the fewest machines that sustain each minute.
 
-    Of use in a backtest only, where machines come and go at once for it (eq. 23's m_t).
+    It is for backtests only, where its machines start and stop at once (m_t of eq. 23).
     """
 
     name = "ground-truth"
@@ -35,7 +35,7 @@ class GroundTruth:
         self._minute = 0
 
     def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
-        """What the next minute needs."""
+        """Request the machines that the next minute needs."""
         self._minute += 1
         if self._minute >= len(self._needed):
             return hold("the trace is over")

@@ -1,4 +1,4 @@
-"""A utilisation threshold with hysteresis, as Kubernetes' HorizontalPodAutoscaler has it."""
+"""A utilisation target with hysteresis, as in Kubernetes' HorizontalPodAutoscaler."""
 
 import math
 from collections import deque
@@ -9,8 +9,8 @@ from tidegate.control.measurement import Measurement
 
 
 class UtilisationThreshold:
-    """desired = ceil(current x utilisation / target), within a tolerance of 10 %; fewer only when
-    the largest wish of the last five minutes allows it (the HPA's stabilisation window)."""
+    """desired = ceil(current x utilisation / target), with a tolerance of 10 %. It never scales in
+    below the largest need of the last five minutes (the HPA's stabilisation window)."""
 
     name = "hpa"
 
@@ -26,7 +26,7 @@ class UtilisationThreshold:
         self._wishes: deque[int] = deque(maxlen=stabilisation_minutes)
 
     def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
-        """Every minute (the HPA looks every 15 seconds)."""
+        """Decide every minute (the HPA decides every 15 seconds)."""
         if measurement.cores_busy is None:
             return hold("no utilisation is measured")
         current = measurement.cores_granted

@@ -1,4 +1,4 @@
-"""Lets a policy that only counts cores run a pipeline: every stage as wide as its cores."""
+"""Lets a policy that only decides on cores run a pipeline: every stage gets as many tasks."""
 
 import dataclasses
 import math
@@ -11,7 +11,7 @@ from tidegate.control.policy import Policy
 
 
 class OnPipeline:
-    """Asks the inner policy every `every_s`; tasks follow the cores that are granted."""
+    """Calls the inner policy every `every_s`; the numbers of tasks follow the granted cores."""
 
     def __init__(self, inner: Policy, *, every_s: float = 1.0, name: str | None = None) -> None:
         self._inner = inner
@@ -21,11 +21,11 @@ class OnPipeline:
 
     @property
     def name(self) -> str:
-        """The inner policy's, unless given."""
+        """The given name, or the inner policy's."""
         return self._name
 
     def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
-        """The inner decision with tasks, or the tasks of cores that have come."""
+        """The inner decision with tasks added, or tasks for newly granted cores."""
         decision = hold("between two looks")
         if measurement.at_s - self._asked_s >= self._every_s - 1e-6:
             self._asked_s = measurement.at_s
@@ -33,6 +33,6 @@ class OnPipeline:
         asked = measurement.cores_asked if decision.cores is None else decision.cores
         usable = min(asked, measurement.cores_granted)
         if asked > usable and (measurement.grant_s or 0.0) <= 2.0 * measurement.step_s:
-            usable = asked  # they come with the next batch
+            usable = asked  # they will be granted by the next batch
         tasks = tasks_on(measurement, shared(measurement, usable))
         return dataclasses.replace(decision, tasks=tasks)

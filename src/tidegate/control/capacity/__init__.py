@@ -1,1 +1,1 @@
-"""Policies for machines by the minute (MST), and the priced one."""
+"""Policies that schedule machines by the minute: the MST paper's, and the priced policy."""

@@ -1,4 +1,4 @@
-"""The paper's scheduling cycle: plan every S minutes, ahead or not, and hold in between."""
+"""The MST paper's scheduling cycle: plan every S minutes, at its start or U before it."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from tidegate.control.measurement import Measurement
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """S and U of the MST paper, in minutes (one call of a policy a minute)."""
+    """S and U of the MST paper, in minutes; a policy is called once a minute."""
 
     minutes: int = 10
     startup_minutes: int = 2
@@ -19,10 +19,10 @@ class Cycle:
 
 
 class Ahead:
-    """Carries a plan made U before the cycle: more at once, fewer when the cycle begins.
+    """A plan made U before its cycle: it adds machines at once, and removes them at its start.
 
-    New machines take U to start, so they must be asked for at t - U to be there at t (MST fig. 4);
-    machines leave at once, so letting go before t would take them from the running cycle.
+    New machines take U to start, so they must be requested at t - U to be ready at t (MST fig. 4).
+    Machines stop at once, so releasing them before t would take them from the running cycle.
     """
 
     def __init__(self, cycle: Cycle) -> None:
@@ -31,24 +31,24 @@ class Ahead:
 
     @property
     def plans_at(self) -> int:
-        """Minute of the cycle at which to plan the next one."""
+        """The minute of the cycle at which the next one is planned."""
         return self.cycle.minutes - self.cycle.startup_minutes
 
     def plan(self, machines: int, reason: str, measurement: Measurement) -> Decision:
-        """At t - U: ask for more now, keep fewer for later."""
+        """At t - U: request additional machines now, or remember to release some later."""
         if machines > measurement.cores_asked:
             self._planned = None
             return Decision(cores=machines, reason=reason)
         self._planned = (machines, reason)
-        return hold("the plan lets machines go when the cycle begins")
+        return hold("the plan releases machines when the cycle begins")
 
     def begin(self, measurement: Measurement, at_least: int = 0) -> Decision:
-        """At t: let go what the plan does not need, but keep `at_least`."""
+        """At t: release the machines that the plan does not need, but keep `at_least`."""
         if self._planned is None:
             return hold("the plan is in force")
         machines, reason = self._planned
         self._planned = None
         machines = max(machines, at_least)
         if machines >= measurement.cores_asked:
-            return hold("as many as the plan needs are up")
+            return hold("the plan needs all present machines")
         return Decision(cores=machines, reason=reason)

@@ -1,4 +1,4 @@
-"""The MST paper's policies 0 to 7 (table III): three techniques, each on or off."""
+"""The MST paper's policies 0 to 7 (table III): three techniques, each of them on or off."""
 
 from dataclasses import dataclass
 
@@ -36,8 +36,8 @@ TABLE_III: dict[str, Techniques] = {
 
 
 class MstPolicy:
-    """One of the eight. Without a forecaster it decides at t for the load it sees (III-A3);
-    with one, at t - U for the highest load expected in [t, t + S) (III-D)."""
+    """One of the eight policies. Without a forecaster it decides at t for the present load
+    (III-A3); with one, at t - U for the highest load expected in [t, t + S) (III-D)."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class MstPolicy:
         self._name = name
         self._techniques = TABLE_III[name]
         if self._techniques.forecast != (forecaster is not None):
-            raise ValueError(f"policy {name} takes a forecaster exactly when it is an ARMA one")
+            raise ValueError(f"policy {name} needs a forecaster if and only if it uses ARMA")
         self._model = model
         self._rho = rho
         self._forecaster = forecaster
@@ -61,11 +61,11 @@ class MstPolicy:
 
     @property
     def name(self) -> str:
-        """As table III prints it."""
+        """The name in table III."""
         return self._name
 
     def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
-        """Once a cycle a plan, otherwise hold."""
+        """Plan once a cycle, and hold otherwise."""
         if self._techniques.learning:
             self._learn(measurement)
         minute = self._cycle.minute_of(measurement)
@@ -78,13 +78,13 @@ class MstPolicy:
         if minute == self._ahead.plans_at:
             load, variance = self._highest(self._forecaster)
             machines = self.machines(load, variance, constraints.allowed)
-            return self._ahead.plan(machines, f"a load of {load:.4g} is coming", measurement)
+            return self._ahead.plan(machines, f"a load of {load:.4g} is expected", measurement)
         if minute == 0:
             return self._ahead.begin(measurement)
         return hold("within the cycle")
 
     def machines(self, load: float, load_variance: float, allowed: Bounds) -> int:
-        """Eq. 4, 8, 18 or 21, whichever the techniques make it."""
+        """The machines for a load, by eq. 4, 8, 18 or 21, depending on the techniques."""
         uncertain = self._techniques.uncertainty or self._techniques.forecast
         needed = machines_for(
             load,
@@ -97,13 +97,13 @@ class MstPolicy:
         return allowed.clamp(needed)
 
     def _highest(self, forecaster: Forecaster) -> tuple[float, float]:
-        """The step of eq. 14, U + k ahead of the last minute seen."""
+        """The step of eq. 14, U + k ahead of the last observed minute."""
         lead = self._cycle.startup_minutes
         load, variance = forecaster.forecast(lead + self._cycle.minutes).highest(skip=lead)
         return max(load, 0.0), max(variance, 0.0)
 
     def _learn(self, measurement: Measurement) -> None:
-        """One sample a cycle from an interval that violated the objective (III-B)."""
+        """Learn from one interval per cycle that violated the objective (III-B)."""
         cycle = int((measurement.at_s - measurement.interval_s) // (60 * self._cycle.minutes))
         violated = measurement.processed_rate <= measurement.arrival_rate
         if measurement.saturated and violated and cycle != self._learned_at:

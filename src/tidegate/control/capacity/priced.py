@@ -1,18 +1,18 @@
 """The priced policy: load and capacity uncertainty together, at a price calibrated online.
 
-Each minute it weighs, for every number of machines, what they cost against what may be late in the
-minute that a start asked for now will serve:
+Each minute it finds the number of machines m with the lowest cost for the minute that machines
+requested now will serve:
 
     S m  +  U max(0, m - planned)  +  W shortfall(m)  +  price x base x late(m)
 
-S m are machine-minutes (S = 1), U per machine added is what a start costs (it is paid for and does
-not work yet: the paper's future work), the shortfall is work that is put off and must be caught up
-by machines later, and late(m) the expected minutes with a load at or above capacity. Load comes as
-an `Outlook` (analogues, not a normal distribution), capacity as the quantiles of the Bayesian
-model; the price is the conformal part (see `price`). It never asks for fewer than do the likely
-load, and the backlog within `catch_up_s`.
+S m is the machine-minutes (S = 1). U per added machine is the cost of a start, which is paid for
+before the machine works (the MST paper's future work). The shortfall is work that is deferred and
+must be done by machines later. late(m) is the expected number of minutes with a load at or above
+capacity. The load is an `Outlook` (from analogues, not a normal distribution), the capacity comes
+as quantiles of the Bayesian model, and the price is conformal (see `price`). The policy always
+requests enough machines for the likely load and for working off the backlog within `catch_up_s`.
 
-With a cycle of ten minutes the same policy keeps to the paper's discipline: one number of machines
+With a cycle of ten minutes the same policy follows the paper's discipline: one number of machines
 for each S minutes, planned U before (`priced-capacity-cycle`).
 """
 
@@ -39,60 +39,62 @@ PRICED = "priced-capacity"
 PRICED_BY_CYCLE = "priced-capacity-cycle"
 
 QUANTILES = (0.02, 0.1, 0.3, 0.5, 0.7, 0.9)
-"""Capacity is integrated over these quantiles ..."""
+"""The quantiles over which capacity is integrated."""
 QUANTILE_WEIGHTS: Vector = np.array([0.05, 0.15, 0.2, 0.2, 0.2, 0.2])
-"""... with these weights."""
+"""The weights of these quantiles."""
 MEAN_NEED_MINUTES = 3000.0
-"""The mean machines in use are remembered so long."""
+"""The averaging time of the machines in use."""
 SAMPLE_MINUTES = 10
-"""One machine count gives one capacity sample in this time: neighbouring minutes say the same."""
+"""Each machine count gives at most one capacity sample in this time: neighbouring minutes add
+nothing."""
 IGNORED_BACKLOG_S = 3.0
-"""Backlog of less than this much load is left to the slack there is anyway."""
+"""A backlog of less than this many seconds of load is left to the slack that exists anyway."""
 LEAST_UTILISATION = 0.3
-"""Below this a busy share says too little about the capacity."""
+"""Below this utilisation a busy share says too little about the capacity."""
 
 
 class LoadOutlook(Protocol):
-    """What the policy needs to know of the coming load."""
+    """A forecaster of the load's distribution, as the policy needs it."""
 
     def observe(self, load: float, at_s: float) -> None:
-        """One more minute."""
+        """Learn the load of one minute."""
         ...
 
     def outlook(self) -> Outlook:
-        """The window that a start asked for now will serve."""
+        """The load of the window that machines requested now will serve."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """The few numbers that were chosen, not derived."""
+    """The few parameters that were chosen rather than derived."""
 
     shortfall_weight: float = 1.5
-    """W: what work put off costs, against doing it now (1: the same)."""
+    """W: the cost of deferred work, relative to doing it now."""
     fairness: float = 0.5
-    """Base of the price: 0 is the mean machines in use, so that busy hours are given up first;
-    1 is what the present load needs, so that a late minute is worth as much at any hour."""
+    """The base of the price. With 0 it is the mean number of machines in use, so that busy hours
+    are given up first; with 1 it is what the present load needs, so that a late minute has the same
+    worth at any hour."""
     catch_up_s: float = 600.0
-    """Time within which backlog is to be gone."""
+    """The time within which a backlog is worked off."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """Machines for the minutes from `begin` up to, and without, `end`."""
+    """Machines for the minutes from `begin` up to, but not including, `end`."""
 
     begin: int
     end: int
     machines: int
     choices: NDArray[np.int64]
-    """What each price would have chosen: a place in the counts."""
+    """What each price would have chosen, as an index into the machine counts."""
     capacities: Vector
-    """Capacity as it was believed: one row per number of machines, one column per quantile."""
+    """The estimated capacity: one row per number of machines, one column per quantile."""
     reason: str
 
 
 class PricedCapacity:
-    """See the module's text. Called once a minute; deterministic."""
+    """The priced policy (see the module's docstring); it is called once a minute."""
 
     def __init__(
         self,
@@ -124,7 +126,7 @@ class PricedCapacity:
         return PRICED if self._cycle.minutes == 1 else PRICED_BY_CYCLE
 
     def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
-        """Learn every minute, plan when a cycle is U away, have what the plans need."""
+        """Learn every minute, plan U before each cycle, and request what the plans need."""
         self._keep_to(constraints.allowed)
         now = round(measurement.at_s / 60.0)
         self._outlook.observe(measurement.arrival_rate, measurement.at_s)
@@ -135,7 +137,7 @@ class PricedCapacity:
             self._plans.append(self._plan(measurement, begin))
         if not self._plans:
             return hold("no plan yet")
-        # What starts now is there at `begin`; what leaves, leaves now.
+        # Machines started now are ready at `begin`; released ones leave now.
         plan = max(self._plans, key=lambda plan: plan.machines)
         if self._plans[0].begin > now and plan.machines < measurement.cores_asked:
             return hold("the first plan begins later")
@@ -151,17 +153,17 @@ class PricedCapacity:
         place = self._price.choose(late)
         chosen = int(choices[place])
         machines = int(self._counts[chosen])
-        gap = "; the collector is silent, so the load before it holds" if coming.gap else ""
+        gap = "; there are no data now, so the last known load is used" if coming.gap else ""
         reason = f"a load of {expected:.4g} expected, {late[place]:.2g} minutes late{gap}"
         fewest = self._sustain(expected, measurement.backlog_rows)
         if fewest > machines:
             machines = fewest
-            reason = f"a load of {expected:.4g} and {measurement.backlog_rows:.4g} waiting to do"
+            reason = f"a load of {expected:.4g} and a backlog of {measurement.backlog_rows:.4g}"
         end = begin + self._cycle.minutes
         return _Plan(begin, end, machines, choices, self._capacities, reason)
 
     def _weigh(self, coming: Outlook, planned: int) -> tuple[NDArray[np.int64], Vector]:
-        """What each price would choose (a place in the counts), and its late minutes."""
+        """What each price would choose (an index into the counts), and its late minutes."""
         level = max(coming.level, 1e-300)
         middle = self._capacities[:, QUANTILES.index(0.5)]
         enough = min(int(np.searchsorted(middle, level)), len(self._counts) - 1)
@@ -187,7 +189,7 @@ class PricedCapacity:
         return choices, late
 
     def _settle(self, measurement: Measurement, now: int) -> None:
-        """The minute is over: what would each price have had late, and what was late?"""
+        """After a minute: compare the minutes late at each price with those actually late."""
         if not self._plans or self._plans[0].begin >= now:
             return
         late = measurement.saturated and measurement.processed_rate <= measurement.arrival_rate
@@ -196,7 +198,7 @@ class PricedCapacity:
         plan = self._plans[0]
         if plan.end > now:
             return
-        # Machines that a later plan needs are not let go in between: they serve this one, too.
+        # Machines that a later plan needs are not released in between: they serve this one, too.
         up = plan.choices
         if len(self._plans) > 1:
             later = np.max([other.choices for other in self._plans[1:]], axis=0)
@@ -210,9 +212,10 @@ class PricedCapacity:
         self._late = 0
 
     def _sustain(self, load: float, backlog_rows: float) -> int:
-        """Never fewer than do the likely load (eq. 4) and the backlog within its time.
+        """The fewest machines for the likely load (eq. 4) and the backlog within `catch_up_s`.
 
-        Without this a load far beyond all machines would ask for none: nothing would be saved.
+        Without this minimum, a load far beyond all machines would get none: whatever was added, all
+        minutes would be late.
         """
         behind = backlog_rows > IGNORED_BACKLOG_S * load
         target = load + (backlog_rows / self._tuning.catch_up_s if behind else 0.0)
@@ -220,7 +223,7 @@ class PricedCapacity:
         return int(self._counts[int(np.argmax(enough))]) if enough.any() else int(self._counts[-1])
 
     def _learn(self, measurement: Measurement) -> None:
-        """One capacity sample a machine count and ten minutes: saturation, or the busy share."""
+        """Take a capacity sample, from saturation or the busy share, as `SAMPLE_MINUTES` allows."""
         if round(measurement.at_s / 60.0) % SAMPLE_MINUTES == 1:
             self._learned.clear()
         machines = measurement.cores_granted
@@ -256,7 +259,7 @@ class PricedCapacity:
         self._refresh()
 
     def _refresh(self) -> None:
-        """Capacities at `QUANTILES`, one row per number of machines: they change with a sample."""
+        """After a sample, compute capacities at `QUANTILES`, one row per number of machines."""
         columns = [self._capacity.quantile(self._counts, q) for q in QUANTILES]
         self._mean_capacity = self._capacity.mean(self._counts)
         self._capacities = np.maximum(np.stack(columns, axis=1), 1e-300)

@@ -1,1 +1,1 @@
-"""Which cores of which nodes (Elasticutor 4.2)."""
+"""Placement of executors' cores on nodes (Elasticutor 4.2)."""

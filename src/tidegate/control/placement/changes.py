@@ -1,7 +1,7 @@
-"""From a placement to what is done: cores that change hands, by the names of nodes and executors.
+"""Turns a placement into changes: cores that executors release and take, by name.
 
-Between plan and act a node can go. What was planned on it is left out and said; all else goes on,
-and the next plan, made without that node, sees who is short.
+A node may disappear between planning and acting. Changes on it are skipped and noted; the others
+go on. The next plan is made without that node and replaces the missing cores.
 """
 
 from collections.abc import Collection, Sequence
@@ -15,7 +15,7 @@ from tidegate.errors import AskedWrongly
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Cores that an executor gains on a node, or gives when negative."""
+    """Cores that an executor takes on a node, or releases if negative."""
 
     executor: str
     node: str
@@ -24,11 +24,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """What to do, in this order: first everyone gives, then everyone takes."""
+    """Changes in the order in which to make them: cores are released first, then taken."""
 
     changes: tuple[Change, ...]
     notes: tuple[str, ...] = ()
-    """What could not be done, for a person to read."""
+    """Changes that could not be made, as sentences for a person."""
 
 
 def transition(
@@ -58,13 +58,13 @@ def transition(
 def _gone(
     cores: Counts, executors: Sequence[str], nodes: Sequence[str], there: np.ndarray
 ) -> list[str]:
-    """One note for each node that has gone with planned cores on it."""
+    """A note for each node that is gone and had planned cores."""
     notes = []
     for node in np.flatnonzero(~there & (cores.sum(axis=1) > 0)).tolist():
         holders = np.flatnonzero(cores[node]).tolist()
         lost = [f"{executors[one]} {cores[node, one]}" for one in holders]
         notes.append(
-            f"node '{nodes[node]}' has gone: its planned cores ({', '.join(lost)}) are left out"
-            " until the next plan, and the rest goes on"
+            f"node '{nodes[node]}' is gone: its planned cores ({', '.join(lost)}) are skipped"
+            " until the next plan"
         )
     return notes

@@ -1,14 +1,15 @@
-"""Which cores of which nodes an executor gets (Elasticutor 4.2): little state moves, data stays.
+"""Places cores on nodes so that little state moves and data stay local (Elasticutor 4.2).
 
-Eq. 2: move as little state as possible, so that every executor j has the cores k_j that the
-allocator gave it, no node gives more than it has, and executors that read and write much have all
-their cores on the node of their main process. "Much" is phi bytes per second and core: 512 KB/s,
-doubled until it is feasible.
+Eq. 2 minimises the state moved, subject to three constraints: every executor j has the cores k_j
+that the allocator gave it, no node gives more than it has, and data-intensive executors have all
+their cores on the node of their main process. An executor is data-intensive from phi bytes per
+second and core: 512 KB/s, doubled until the problem is feasible.
 
-Algorithm 1, corrected: free cores come first and cost nothing, the most data-intensive executor
-chooses first, giver and taker are two executors. It fails at times where an answer exists; whether
-one does is a sum per node and one over all, so phi is settled before anything is placed. What the
-greedy leaves on the table, exchanges of single cores by their exact cost pick up (`placing`).
+Algorithm 1, corrected: free cores are taken first and cost nothing, the most data-intensive
+executor chooses first, and giver and taker are two executors. It sometimes fails where a solution
+exists. Feasibility only takes a sum per node and one over all nodes, so phi is fixed before
+anything is placed. Exchanges of single cores by their exact cost then improve the greedy result
+(`place_compiled`).
 """
 
 from collections.abc import Sequence
@@ -21,9 +22,9 @@ from tidegate.control.placement import place_compiled as placing
 from tidegate.errors import AskedWrongly
 
 PHI = 512.0 * 1024
-"""Bytes per second and core below which staying local brings nothing (the paper's choice)."""
+"""Executors with fewer bytes per second and core gain little from locality (as in the paper)."""
 _ROUNDS = 30
-"""Rounds of the polish; each lowers the cost, and few are ever needed."""
+"""The most rounds of improvement; each lowers the cost, and few are ever needed."""
 
 Counts = npt.NDArray[np.int64]
 Vector = npt.NDArray[np.float64]
@@ -31,16 +32,16 @@ Vector = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Executors:
-    """Executors as columns, one entry each."""
+    """Executors as columns."""
 
     cores: Counts
-    """Cores that the allocator gave (k_j), at least one."""
+    """The cores from the allocator (k_j), at least one."""
     state_bytes: Vector
-    """State of all shards together (s_j)."""
+    """The state of all its shards (s_j)."""
     bytes_per_s: Vector
-    """Data in and out; over k_j it is the data-intensity."""
+    """Data in and out; divided by k_j it is the data intensity."""
     home: Counts
-    """The node of the main process (I(j)); -1 where there is none yet."""
+    """The node of the main process (I(j)); -1 if it has none yet."""
 
     @classmethod
     def of(
@@ -50,7 +51,7 @@ class Executors:
         bytes_per_s: npt.ArrayLike,
         home: npt.ArrayLike,
     ) -> "Executors":
-        """The same from anything that is a column."""
+        """Build from anything that converts to an array."""
         return cls(
             np.asarray(cores, np.int64),
             np.asarray(state_bytes, np.float64),
@@ -63,29 +64,29 @@ class Executors:
 
     @property
     def intensity(self) -> Vector:
-        """Bytes per second and core."""
+        """Data intensity: bytes per second and core."""
         return self.bytes_per_s / self.cores
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Placement:
-    """Cores per node (rows) and executor (columns), and what it takes to get there."""
+    """Cores per node (rows) and executor (columns), and the cost of the change."""
 
     cores: Counts
     home: Counts
-    """Where the main processes are; those that had no node have one now."""
+    """The nodes of the main processes, including new ones."""
     moved_bytes: float
-    """C: state that leaves its node."""
+    """C: the state that leaves its node."""
     phi_bytes_per_s: float
-    """Executors at or above this per core are on their own node alone."""
+    """Executors with at least this data intensity have all cores on their own node."""
     local: npt.NDArray[np.bool_]
-    """Which ones these are."""
+    """Which executors these are."""
 
 
 def transition_bytes(held: Counts, cores: Counts, state_bytes: Vector) -> float:
     """C(X | X~) of eq. 2, with the old total in the first denominator.
 
-    An executor that held nothing has no state to move; one that loses all its cores moves all.
+    An executor that held no core has no state to move; one that loses all its cores moves all.
     """
     before = held / np.maximum(held.sum(axis=0), 1)
     after = cores / np.maximum(cores.sum(axis=0), 1)
@@ -93,10 +94,10 @@ def transition_bytes(held: Counts, cores: Counts, state_bytes: Vector) -> float:
 
 
 def place(room: npt.ArrayLike, held: npt.ArrayLike, executors: Executors) -> Placement:
-    """The cores of every executor on every node.
+    """Choose the cores of every executor on every node.
 
-    `room` are the cores of each node that may be used, 0 for one that has gone. `held` is the
-    assignment so far, a row per node and a column per executor.
+    `room` is the number of usable cores of each node, 0 for a node that is gone. `held` is the
+    present assignment, with a row per node and a column per executor.
     """
     capacity = np.array(room, np.int64)
     old = np.ascontiguousarray(held, np.int64)
@@ -116,9 +117,9 @@ def place(room: npt.ArrayLike, held: npt.ArrayLike, executors: Executors) -> Pla
 
 
 def feasible_phi(room: Counts, executors: Executors, home: Counts) -> float:
-    """The first phi for which those at or above it fit on their own nodes.
+    """The first phi for which all executors at or above it fit on their own nodes.
 
-    All others go anywhere, so this and enough cores in all is what feasible means.
+    The others may run anywhere, so with enough cores in total this is all that feasibility takes.
     """
     phi = PHI
     intensity = executors.intensity
@@ -133,11 +134,11 @@ def feasible_phi(room: Counts, executors: Executors, home: Counts) -> float:
 def _spread(
     room: Counts, held: Counts, executors: Executors, home: Counts, chosen: Counts
 ) -> Counts:
-    """Cores of the executors that may be anywhere: the best of three starts, polished.
+    """The cores of the executors that may run anywhere: the best of up to three starts, improved.
 
-    The assignment as it is, from which Algorithm 1 departs; in clusters that are not too large
-    also the smallest whole multiple of everyone's shares, which moves nothing where it fits; and
-    nothing at all, the executors with the most state per core choosing first.
+    The first start is the present assignment, as in Algorithm 1. In clusters that are not too large
+    there are two more: the smallest whole multiple of each executor's shares, which moves nothing
+    if it fits, and an empty one, with the executors of the most state per core choosing first.
     """
     need = executors.cores[chosen]
     state = executors.state_bytes[chosen]
@@ -177,7 +178,7 @@ def _proportional(held: Counts, totals: Counts, need: Counts) -> Counts:
 
 
 def _homes(room: Counts, held: Counts, executors: Executors) -> Counts:
-    """Homes as they are; where the node has gone, the one with most of the executor's cores."""
+    """The executors' homes; if the node is gone, the one with most of the executor's cores."""
     home = executors.home.copy()
     lost = (home < 0) | (room[home] <= 0)
     if lost.any():
@@ -190,16 +191,18 @@ def _check(room: Counts, held: Counts, executors: Executors) -> None:
     count = len(executors)
     columns = (executors.state_bytes, executors.bytes_per_s, executors.home)
     if count == 0 or any(len(column) != count for column in columns):
-        raise AskedWrongly("executors need cores, state, data rate and home, one of each for each")
+        raise AskedWrongly(
+            "each executor needs cores, state, a data rate and a home; give columns of equal length"
+        )
     if room.ndim != 1 or held.shape != (len(room), count):
         raise AskedWrongly(
             f"the assignment is {held.shape}, but there are {len(room)} nodes and {count}"
             " executors; give a row per node and a column per executor"
         )
     if np.any(held < 0) or np.any(room < 0) or not np.all(executors.state_bytes >= 0.0):
-        raise AskedWrongly("cores and state are counts; give none that is negative")
+        raise AskedWrongly("cores and state cannot be negative; give 0 or more")
     if int(executors.cores.min()) < 1:
-        raise AskedWrongly("every executor needs at least one core; leave out those without")
+        raise AskedWrongly("every executor needs at least one core; leave out those with none")
     if int(executors.home.max()) >= len(room):
         raise AskedWrongly(f"a home is not among the {len(room)} nodes; number them from 0")
     if (needed := int(executors.cores.sum())) > (there := int(room.sum())):

@@ -1,9 +1,9 @@
-"""The compiled half of placement: Algorithm 1 of Elasticutor, and a polish by exact costs.
+"""The compiled part of placement: Elasticutor's Algorithm 1, then improvements by exact costs.
 
-`cores[i, j]` are the cores of executor j on node i. Where state was is kept as runs, because an
-executor has cores on few of the nodes: run `begins[j]:begins[j + 1]` of `nodes` and `shares` says
-on which nodes and in which shares. Executors that must stay local are not among these: what they
-need has been taken off the room of their node.
+`cores[i, j]` is the number of cores of executor j on node i. The present location of state is
+sparse, because an executor has cores on few nodes: entries `begins[j]:begins[j + 1]` of `nodes` and
+`shares` are the nodes and shares of executor j. Executors that must stay local are not included:
+their cores have been subtracted from the room of their node.
 
 The costs are those of eq. 2 with the old total in the first denominator:
 C = sum over j and i of s_j max(0, x~_ij / X~_j - x_ij / X_j).
@@ -15,16 +15,16 @@ import numba as nb
 import numpy as np
 
 _TINY = 1e-9
-"""Costs are compared relative to the state there is; less than this is rounding."""
+"""Differences in cost below this, relative to the total state, count as rounding."""
 DEEP_UP_TO = 2048
-"""Nodes times executors up to which a change may involve three executors."""
+"""Up to this many nodes times executors, a change may involve three executors."""
 
 
 @nb.njit(cache=True)
 def cost_of(
     cores: Any, total: int, begins: Any, nodes: Any, shares: Any, state: Any, j: int
 ) -> float:
-    """Bytes that leave their node for executor j."""
+    """State of executor j that leaves its node, in bytes."""
     left = 0.0
     for run in range(begins[j], begins[j + 1]):
         left += max(0.0, shares[run] - cores[nodes[run], j] / max(total, 1))
@@ -33,7 +33,7 @@ def cost_of(
 
 @nb.njit(cache=True)
 def _give_cost(cores: Any, totals: Any, state: Any, i: int, j: int) -> float:
-    """C-: what it costs executor j to lose a core on node i; all its state when it is the last."""
+    """C-: the cost for executor j of losing a core on node i; for the last core, all its state."""
     if totals[j] <= 1:
         return float(state[j])
     return float(state[j] * (totals[j] - cores[i, j]) / (totals[j] * (totals[j] - 1.0)))
@@ -41,7 +41,7 @@ def _give_cost(cores: Any, totals: Any, state: Any, i: int, j: int) -> float:
 
 @nb.njit(cache=True)
 def _take_cost(cores: Any, totals: Any, state: Any, i: int, j: int) -> float:
-    """C+: what it costs executor j to gain a core on node i; nothing for the first."""
+    """C+: the cost for executor j of gaining a core on node i; nothing for the first core."""
     if totals[j] == 0:
         return 0.0
     return float(state[j] * (totals[j] - cores[i, j]) / (totals[j] * (totals[j] + 1.0)))
@@ -49,7 +49,7 @@ def _take_cost(cores: Any, totals: Any, state: Any, i: int, j: int) -> float:
 
 @nb.njit(cache=True)
 def evict(cores: Any, totals: Any, free: Any, need: Any, state: Any) -> None:
-    """Where more is held than a node has, cores go: surplus first, then the cheapest by C-."""
+    """Release cores where a node has fewer than are held: surplus first, then cheapest by C-."""
     for i in range(len(free)):
         while free[i] < 0:
             best = -1
@@ -69,7 +69,7 @@ def evict(cores: Any, totals: Any, free: Any, need: Any, state: Any) -> None:
 
 @nb.njit(cache=True)
 def _fill(cores: Any, totals: Any, free: Any, home: int, wanted: int, j: int) -> None:
-    """Free cores for executor j wherever they are: at home, then where most are free."""
+    """Give executor j free cores: at home first, then where most are free."""
     while wanted > 0:
         i = home
         if i < 0 or free[i] <= 0:
@@ -96,10 +96,10 @@ def respond(
     homes: Any,
     j: int,
 ) -> float:
-    """The best cores for executor j while all others keep theirs; returns the bytes it moves.
+    """Choose the best cores for executor j while all others keep theirs; return the bytes moved.
 
-    For a total t the cost is convex in each node's cores, so whole shares of t first and then the
-    largest fractions is exact. Totals are tried from k_j to beyond where shares come out whole.
+    For a total t the cost is convex in each node's cores, so taking whole shares of t first and
+    then the largest fractions is exact. Totals are tried from k_j until shares come out whole.
     """
     begin, end = begins[j], begins[j + 1]
     before = cost_of(cores, totals[j], begins, nodes, shares, state, j)
@@ -169,10 +169,10 @@ def provide(
     homes: Any,
     order: Any,
 ) -> None:
-    """Algorithm 1: who is short takes free cores, then from who has more than it needs.
+    """Algorithm 1: executors short of cores take free ones, then those others do not need.
 
-    Whoever may give held its cores at the start, so givers are looked for among those entries; a
-    giver elsewhere (it has just taken more than it needs, for whole shares) is the last resort.
+    A giver held its cores at the start, so those entries are searched first. A giver elsewhere
+    (it has just taken more than it needs, for whole shares) is the last resort.
     """
     where, who = np.nonzero(cores)
     for j in order:
@@ -193,7 +193,7 @@ def provide(
 def _giver(
     cores: Any, totals: Any, need: Any, state: Any, where: Any, who: Any, j: int
 ) -> tuple[int, int]:
-    """Line 9: the node and the executor that are cheapest by C- and C+ together."""
+    """Line 9: the node and the giving executor with the smallest sum of C- and C+."""
     best_i, best_giver = -1, -1
     best_cost = np.inf
     for entry in range(len(where)):
@@ -219,7 +219,7 @@ def polish(
     homes: Any,
     rounds: int,
 ) -> float:
-    """Changes of one or two executors by their exact costs, while any lowers C; returns C."""
+    """Change one or two executors at a time as long as that lowers C exactly; return C."""
     count = len(totals)
     costs = np.zeros(count)
     for j in range(count):
@@ -258,7 +258,9 @@ def _openings(
     price: Any,
     opener: Any,
 ) -> None:
-    """What a core on each node would cost a third: nothing if free, else who has one too many."""
+    """The price of a core on each node: nothing if free, else its cost to an executor with a
+    surplus, the third party of an exchange.
+    """
     price[:] = np.where(free > 0, 0.0, np.inf)
     opener[:] = -1
     for third in range(len(totals)):
@@ -290,11 +292,11 @@ def _exchange(
     scale: float,
     deep: bool,
 ) -> bool:
-    """The best single core that j can get on a node where it is short of its share.
+    """Get j the best single core on a node where it has less than its share, if that lowers C.
 
-    The giver lets it go, takes one that j has elsewhere, or a free one; `deep` also lets a third
-    give up one that it does not need. j keeps its total or grows by one. Nothing is done when no
-    such change lowers the costs of all together.
+    The giver just releases it, or gets a core of j elsewhere, or a free one. With `deep`, a third
+    executor may also release one that it does not need. j keeps its total or grows by one. Returns
+    whether a change was made.
     """
     price = np.where(free > 0, 0.0, np.inf)
     opener = np.full(len(free), -1)

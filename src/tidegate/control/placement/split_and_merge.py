@@ -1,8 +1,8 @@
-"""Split executors that outgrow a node, merge idle ones (Elasticutor 4.2, its future work).
+"""Splits executors that outgrow a node, and merges idle ones (Elasticutor 4.2, future work).
 
-An executor with more cores than its node has sends data to remote cores for ever; two of half the
-size need not. Executors that together fill less than a core hold cores and nodes for nothing. Both
-change which keys are whose, so it is done seldom: every ten minutes.
+An executor with more cores than its node keeps sending data to remote cores; two of half the size
+need not. Executors that together use less than a core occupy several cores for nothing. Both
+changes move keys between executors, so they are rare: every ten minutes.
 """
 
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ from tidegate.errors import AskedWrongly
 EVERY_S = 600.0
 """The paper's example of a coarse interval."""
 IDLE_LOAD = 0.25
-"""Cores kept busy below which an executor may be merged."""
+"""An executor that keeps at most this many cores busy may be merged."""
 MERGED_LOAD = 0.5
-"""What a merged executor may have at most: half of the core that it will run on."""
+"""The largest load of a merged executor: half of the core that it will run on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """An executor and those of its shards that become another."""
+    """An executor, and its shards that go to a new executor."""
 
     executor: int
     shards: tuple[int, ...]
@@ -32,7 +32,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Regrouping:
-    """What to split, and which executors become one."""
+    """Executors to split, and groups of executors to merge."""
 
     splits: tuple[Split, ...] = ()
     merges: tuple[tuple[int, ...], ...] = ()
@@ -44,20 +44,23 @@ def regroup(
     home: Sequence[int],
     node_cores: int,
 ) -> Regrouping:
-    """Splits and merges for executors with these cores, loads per shard (in cores) and homes."""
+    """Find splits and merges for executors with these cores, shard loads (in cores) and homes."""
     if not len(cores) == len(shard_loads) == len(home) or node_cores < 1:
-        raise AskedWrongly("regrouping needs cores, shard loads and home, one of each per executor")
+        raise AskedWrongly(
+            "regrouping needs cores, shard loads and a home for each executor, and nodes of at"
+            " least 1 core; give columns of equal length"
+        )
     splits = []
     for executor in np.flatnonzero(np.asarray(cores) > node_cores).tolist():
         loads = np.asarray(shard_loads[executor], np.float64)
         half = balance(loads, np.zeros(len(loads), np.int64), 2, 1.0) if len(loads) > 1 else None
-        if half is not None and half.moves:  # one hot shard, or no load at all, has no halves
+        if half is not None and half.moves:  # a single hot shard, or no load, cannot be split
             splits.append(Split(executor, tuple(sorted(half.moves))))
     return Regrouping(tuple(splits), tuple(_merges(shard_loads, home)))
 
 
 def _merges(shard_loads: Sequence[npt.ArrayLike], home: Sequence[int]) -> list[tuple[int, ...]]:
-    """Idle executors of the same home, the idlest first, while they leave a core half empty."""
+    """Group idle executors of the same home, the idlest first, up to `MERGED_LOAD` each."""
     load = np.array([float(np.sum(loads)) for loads in shard_loads])
     merges = []
     for node in sorted(set(home)):
@@ -87,7 +90,7 @@ class Regrouper:
         shard_loads: Sequence[npt.ArrayLike],
         home: Sequence[int],
     ) -> Regrouping:
-        """What to do now; nothing until an interval has passed since the first call or the last."""
+        """The splits and merges due now: none until an interval after the first or last time."""
         if self._last_s is None:
             self._last_s = at_s
         if at_s - self._last_s < self.every_s:

@@ -1,12 +1,12 @@
-"""Shard balance (Elasticutor 3.1): few moves, until no task has more than theta times the mean.
+"""Balances shards (Elasticutor 3.1): few moves, until no task exceeds theta times the mean load.
 
-In each round one shard goes from the fullest to the emptiest task: the one that lowers the larger
-of the two most, so no round raises delta, and the rounds end because each lowers the sum of
-squares. A shard hotter than a task's fair share bounds delta from below; it is said, not chased.
+Each round moves one shard from the fullest to the emptiest task: the shard that lowers the larger
+of the two loads most. So no round raises delta, and the rounds end because each lowers the sum of
+squares. A shard hotter than a task's fair share bounds delta from below; it is reported.
 
-A shard that stays on its node takes no state along (3.2: state sharing inside a node). Where the
-tasks' nodes are known, a move inside the node of the fullest task goes first, if it does about as
-much, or if it does all that theta asks of that task.
+A shard that stays on its node moves no state (3.2: state is shared inside a node). If the tasks'
+nodes are known, a move inside the node of the fullest task is preferred, provided that it gains
+about as much as the best move, or brings that task down to theta.
 """
 
 import dataclasses
@@ -26,41 +26,41 @@ from tidegate.errors import AskedWrongly
 THETA = 1.2
 """The paper's bound of delta."""
 _NEAR_FLOOR = 1.05
-"""Where one hot shard sets the floor, this close to it is as good as there."""
+"""If a hot shard bounds delta from below, balancing stops within this factor of the bound."""
 
 _WORTH_IT = 0.97
-"""Moves that leave more than this of delta are not worth the state they move."""
+"""Moves must lower delta to at most this share, or they are not worth the state they move."""
 
 _ABOUT_AS_GOOD = 0.95
-"""A move inside the node may lower the fullest task by this much of what the best move does."""
+"""A move inside the node is preferred if it gains at least this share of the best move's gain."""
 
 Loads = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class HotShard:
-    """A shard that alone is more than a task's fair share."""
+    """A shard whose load alone exceeds a task's fair share."""
 
     shard: int
     share: float
-    """Its load over the mean load of a task: no route brings delta below this."""
+    """Its load over the mean load of a task: no route can bring delta below this."""
 
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """What to move, and what it does to delta."""
+    """Moves of shards, and delta before and after them."""
 
     moves: Mapping[int, int]
     before: float
     after: float
     hot: HotShard | None = None
-    """The hottest shard, when it keeps delta above theta."""
+    """The hottest shard, if it keeps delta above theta."""
     crossing: int | None = None
-    """How many of the moves leave their node; None where nodes are not known."""
+    """How many of the moves leave their node; None if nodes are not known."""
 
 
 def imbalance(loads: npt.ArrayLike, route: Sequence[int] | npt.ArrayLike, tasks: int) -> float:
-    """delta: the load of the fullest task over the mean; 1 when there is no load."""
+    """delta: the load of the fullest task over the mean; 1 if there is no load."""
     totals = np.bincount(np.asarray(route, np.int64), np.asarray(loads, np.float64), tasks)
     mean = float(totals.mean())
     return float(totals.max()) / mean if mean > 0.0 else 1.0
@@ -73,9 +73,9 @@ def balance(
     theta: float = THETA,
     nodes: Sequence[str] = (),
 ) -> Balance:
-    """The moves that bring delta to theta or as near as single moves can.
+    """Find moves that bring delta down to theta, or as close as moves of single shards can.
 
-    `nodes` names the node of each task. With it no more shards leave their node than without, and
+    `nodes` names the node of each task. With it, no more shards leave their node than without, and
     delta is at most theta or what it would be without.
     """
     load = np.ascontiguousarray(loads, np.float64)
@@ -83,11 +83,13 @@ def balance(
     if not theta >= 1.0:
         raise AskedWrongly(f"theta is {theta:g}, but delta is never below 1; give 1 or more")
     if load.shape != old.shape or len(old) == 0 or not np.all(load >= 0.0):
-        raise AskedWrongly("balance needs a route and as many loads, none of them negative")
+        raise AskedWrongly("balance needs a route and a load of at least 0 for each of its shards")
     if tasks < 1 or int(old.min()) < 0 or int(old.max()) >= tasks:
-        raise AskedWrongly(f"a route names a task that is not among the {tasks} there are")
+        raise AskedWrongly(f"a route names a task that does not exist; tasks are 0 to {tasks - 1}")
     if nodes and len(nodes) != tasks:
-        raise AskedWrongly(f"{len(nodes)} nodes for {tasks} tasks; give the node of each, or none")
+        raise AskedWrongly(
+            f"{len(nodes)} nodes for {tasks} tasks; give the node of each task, or none"
+        )
     before = imbalance(load, old, tasks)
     mean = float(load.sum()) / tasks
     if before <= theta or mean <= 0.0:
@@ -105,7 +107,7 @@ def balance(
             near = old.copy()
             reached = _refine(load, near, tasks, mean, aim, home)
             fewer = _crossing(home, old, near)
-            # Another way down can end elsewhere; then the plain one stands.
+            # The other order of moves may end at a higher delta; then keep the first result.
             if fewer < crossing and reached <= max(aim, after):
                 new, after, crossing = near, reached, fewer
     changed = np.flatnonzero(new != old)
@@ -121,13 +123,13 @@ def _numbered(nodes: Sequence[str]) -> npt.NDArray[np.int64]:
 
 
 def _crossing(home: Any, old: Any, new: Any) -> int:
-    """Shards that leave their node."""
+    """How many shards leave their node."""
     return int(np.count_nonzero(home[old] != home[new]))
 
 
 @nb.njit(cache=True)
 def _refine(loads: Any, route: Any, tasks: int, mean: float, aim: float, home: Any) -> float:
-    """Rounds of one move each, in place; shards of a task are a linked list. Returns delta."""
+    """Move one shard per round, in place, and return delta; a task's shards are a linked list."""
     totals = np.zeros(tasks)
     head = np.full(tasks, -1, np.int64)
     following = np.full(len(loads), -1, np.int64)
@@ -170,10 +172,10 @@ def _refine(loads: Any, route: Any, tasks: int, mean: float, aim: float, home: A
 
 @nb.njit(cache=True)
 def _best_move(loads: Any, first: int, following: Any, gap: float) -> tuple[int, int, float]:
-    """Of a task's shards the one that lowers the larger of two tasks most; -1: none does.
+    """The shard of a task whose move lowers the larger of two tasks most; -1 if none does.
 
-    With it the shard before it in the list, and how far the larger of the two afterwards is above
-    the emptier one now: the smaller the better.
+    Also returned are the shard before it in the list, and how far the larger task afterwards lies
+    above the emptier one now, which is the quantity minimised.
     """
     best = -1
     best_before = -1
@@ -191,7 +193,7 @@ def _best_move(loads: Any, first: int, following: Any, gap: float) -> tuple[int,
 
 @nb.njit(cache=True)
 def _emptiest_beside(totals: Any, home: Any, fullest: Any) -> int:
-    """The emptiest other task on the node of the fullest; -1: it is alone there."""
+    """The emptiest other task on the node of the fullest; -1 if there is no other."""
     found = -1
     for task in range(len(totals)):
         if task == fullest or home[task] != home[fullest]:
@@ -202,7 +204,7 @@ def _emptiest_beside(totals: Any, home: Any, fullest: Any) -> int:
 
 
 class ShardLoads:
-    """Load per shard with exponential decay: rows count half after `half_life_s`."""
+    """Load per shard with exponential decay: the weight of rows halves every `half_life_s`."""
 
     def __init__(self, half_life_s: float = 2.0) -> None:
         if not half_life_s > 0.0:
@@ -214,7 +216,7 @@ class ShardLoads:
         self._at_s = 0.0
 
     def observe(self, rows: npt.ArrayLike, at_s: float) -> None:
-        """Rows per shard of the batches that ended up to `at_s`."""
+        """Add the rows per shard of batches that ended since the last call, up to `at_s`."""
         fresh = np.array(rows, np.float64)
         if self._loads is None or self._loads.shape != fresh.shape:
             self._loads = fresh
@@ -237,12 +239,13 @@ class Balancer:
     every_batches: int = 2
     half_life_s: float = 2.0
     most_operators: int = 8
-    """Operators looked at in one tick: those with the most to win, so that a tick stays short."""
+    """The most operators to balance in one tick, those with the most to gain first, so that a tick
+    stays short."""
     _loads: dict[str, ShardLoads] = field(default_factory=dict)
     _batches: int = 0
 
     def observe(self, measurement: Measurement) -> None:
-        """Learn the shards' loads of the tick."""
+        """Learn the shards' loads from a tick's measurement."""
         self._batches += sum(len(segment.batches) for segment in measurement.segments)
         for operator in measurement.operators:
             if any(operator.shard_rows):
@@ -252,11 +255,11 @@ class Balancer:
     def moves(
         self, measurement: Measurement, tasks: Mapping[str, int], *, now: bool = False
     ) -> tuple[dict[str, Balance], list[str]]:
-        """Balances that move something, per operator, and what a person should know.
+        """The balances that move shards, per operator, and notes for a person.
 
-        `tasks` are those that change with the same decision: an operator is then balanced on the
-        route that it will have, because an even count of shards is no even load. `now` does not
-        wait for the next batches.
+        `tasks` has the operators whose number of tasks changes with the same decision: they are
+        balanced on their new route, because an even count of shards is not an even load. With
+        `now` it does not wait for `every_batches` batches.
         """
         found: dict[str, Balance] = {}
         notes: list[str] = []
@@ -308,14 +311,14 @@ class Balancer:
         if loads is None or not fits or not 2 <= tasks <= len(operator.route):
             return None
         if max(operator.route) >= operator.tasks:
-            return None  # a change of tasks is on its way
+            return None  # a change of tasks has not taken effect yet
         route = operator.route if tasks == operator.tasks else rescaled(operator.route, tasks)
-        # Where tasks of another number will run is not known before they do.
+        # With another number of tasks, it is not yet known where they will run.
         nodes = operator.nodes if len(operator.nodes) == tasks == operator.tasks else ()
         return balance(loads, route, tasks, self.theta, nodes)
 
 
 def _gain_first(operators: Sequence[OperatorMeasurement]) -> list[OperatorMeasurement]:
-    """Keyed operators by the time that their fullest task works beyond the mean."""
+    """Keyed operators, sorted by how much longer their fullest task works than the mean."""
     keyed = [operator for operator in operators if operator.route]
     return sorted(keyed, key=lambda one: (-one.busy_s * (one.imbalance - 1.0), -one.busy_s))

@@ -1,7 +1,7 @@
-"""Shard to task: the part of keyed routing that may change (Elasticutor 3.1, Flink-ER eq. 6-8).
+"""Routes: the map from shards to tasks, which may change (Elasticutor 3.1, Flink-ER eq. 6-8).
 
-Key to shard is a fixed hash. A route is a tuple with one task per shard. Rescaling moves as few
-shards as an even spread allows, so that as little state as possible changes its place.
+The map from keys to shards is a fixed hash. A route is a tuple with the task of each shard.
+Rescaling moves the fewest shards that an even distribution allows, so that little state moves.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,16 +15,16 @@ Route = tuple[int, ...]
 
 
 def even_route(shards: int, tasks: int) -> Route:
-    """A fresh route: runs of neighbouring shards, sizes differing by at most one.
+    """A new route: each task gets consecutive shards, and sizes differ by at most one.
 
-    Flink-ER's eq. 8 with the floor that the print lacks.
+    This is Flink-ER's eq. 8, with the floor that is missing in print.
     """
     _check(shards, tasks)
     return tuple(shard * tasks // shards for shard in range(shards))
 
 
 def rescaled(route: Route, tasks: int) -> Route:
-    """The same shards on another number of tasks: even again, with the fewest moves."""
+    """The route for another number of tasks: even again, with the fewest moves."""
     shards = len(route)
     _check(shards, tasks)
     least, larger = divmod(shards, tasks)
@@ -32,7 +32,7 @@ def rescaled(route: Route, tasks: int) -> Route:
     for task in route:
         if task < tasks:
             counts[task] += 1
-    # The fullest tasks get the larger quota, so that they give up less.
+    # The fullest tasks get the larger quota, so that they give up fewer shards.
     fullest = sorted(range(tasks), key=lambda task: (-counts[task], task))
     quota = [least] * tasks
     for task in fullest[:larger]:
@@ -49,7 +49,7 @@ def rescaled(route: Route, tasks: int) -> Route:
 
 
 def rerouted(route: Route, moves: Mapping[int, int], tasks: int) -> Route:
-    """The route after moving single shards; a shard or task that does not exist is refused."""
+    """The route after moving single shards; an unknown shard or task is an error."""
     changed = list(route)
     for shard, task in moves.items():
         if not 0 <= shard < len(route):
@@ -63,18 +63,18 @@ def rerouted(route: Route, moves: Mapping[int, int], tasks: int) -> Route:
 
 
 def relabelled(route: Route, homes: Sequence[str], places: Sequence[str]) -> Route:
-    """The same groups of shards under other task numbers, so that most stay where they are.
+    """The same groups of shards with other task numbers, so that most shards stay where they are.
 
-    `homes` says where each shard's state is, `places` where each task will run. Which group gets
-    which number is an assignment problem: as many shards as possible on their home, and among
-    such answers the one that keeps the most numbers.
+    `homes` says where each shard's state is, and `places` where each task will run. Numbering the
+    groups is an assignment problem: put as many shards as possible on their home, and among such
+    solutions keep as many numbers as possible.
     """
     tasks = len(places)
     number_of_node = {node: number for number, node in enumerate({*homes, *places})}
     shards_of = np.zeros((tasks, len(number_of_node)))
     np.add.at(shards_of, (list(route), [number_of_node[home] for home in homes]), 1.0)
     at_home = shards_of[:, [number_of_node[place] for place in places]]
-    at_home[np.diag_indices(tasks)] += 0.5 / tasks  # together less than one shard
+    at_home[np.diag_indices(tasks)] += 0.5 / tasks  # in total worth less than one shard
     groups, numbers = linear_sum_assignment(-at_home)
     number_of = dict(zip(groups.tolist(), numbers.tolist(), strict=True))
     return tuple(number_of[group] for group in route)

@@ -1,1 +1,1 @@
-"""How much load m machines sustain, and how sure that is (MST)."""
+"""The throughput that m machines sustain, with its uncertainty (MST)."""

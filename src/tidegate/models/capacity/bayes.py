@@ -1,12 +1,12 @@
-"""Capacity with honest uncertainty: a predictive distribution of tau(m) (beyond MST eq. 5-7).
+"""A Bayesian capacity model: the predictive distribution of tau(m) (beyond MST eq. 5-7).
 
-Eq. 7 gives every machine count the same variance, from as little as one degree of freedom, and
-none of it for what the curve does where nothing was measured. Here log tau is a straight line in
-log m whose slope may change at knots (a power law that bends): near-linear, sub-linear, saturating
-and not scaling at all are straight or gently bent there, and noise in proportion to the
-throughput is the same everywhere. With the conjugate prior (normal, inverse gamma) the
-predictive distribution of log tau(m) is Student's t in closed form, an update is a rank-one sum,
-and all machine counts are asked in one product.
+Eq. 7 gives every machine count the same variance, estimated from as little as one degree of
+freedom, and ignores that the curve is uncertain where nothing was measured. Here log tau is a
+straight line in log m whose slope may change at knots (a power law that bends). On that scale
+linear, sub-linear and saturating applications, and those that do not scale, are all straight or
+gently bent, and noise proportional to the throughput is constant. With the conjugate prior (normal,
+inverse gamma) the predictive distribution of log tau(m) is Student's t in closed form, an update
+is a rank-one sum, and one matrix product evaluates all machine counts.
 """
 
 import numpy as np
@@ -22,18 +22,19 @@ SLOPE_MEAN = 0.8
 """Prior slope in log-log: 1 is linear scaling, 0 is none."""
 SLOPE_SD = 0.4
 SLOPE_CHANGE_SD = 0.2
-"""Prior spread of the slope's change from one knot to the next (knots lie at powers of two)."""
+"""Prior standard deviation of the slope's change at a knot (knots lie at powers of two)."""
 LEVEL_SD = 3.0
-"""Prior spread of log tau around the first sample: a factor of twenty either way."""
+"""Prior standard deviation of log tau around the first sample: a factor of twenty either way."""
 MAX_LOG_SD = 1.0
-"""Cap for the mean and variance of tau only, which a Student's t in the log does not have."""
+"""Cap on the standard deviation of log tau, used only for the mean and variance of tau: they do not
+exist when log tau has a Student's t distribution."""
 
 
 class BayesianCapacity:
     """Predictive distribution of tau(m); few samples mean wide intervals.
 
-    `noise` is the prior guess of the relative noise of a sample, worth `noise_samples` samples.
-    `forgetting` below 1 lets old samples fade, for machines whose speed drifts.
+    `noise` is the prior guess of a sample's relative noise, and counts as `noise_samples` samples.
+    `forgetting` below 1 gives old samples less weight, for machines whose speed drifts.
     """
 
     def __init__(
@@ -47,13 +48,13 @@ class BayesianCapacity:
     ) -> None:
         if not 0.0 < forgetting <= 1.0:
             raise AskedWrongly(
-                f"forgetting is {forgetting:g}, but it is a factor in (0, 1]: 1 forgets nothing."
+                f"forgetting is {forgetting:g}, but must be in (0, 1]: give 1 to forget nothing."
             )
         knots = np.log(2.0 ** np.arange(1, max(int(np.log2(max(max_machines, 2))), 1) + 1))
         self._knots = knots[knots < np.log(max(max_machines, 2))]
         self._forgetting = forgetting
         spread = np.concatenate([[LEVEL_SD, SLOPE_SD], np.full(len(self._knots), SLOPE_CHANGE_SD)])
-        # The conjugate prior is in units of the noise: Var(w) = sigma^2 / precision.
+        # The conjugate prior is scaled by the noise: Var(w) = sigma^2 / precision.
         self._prior_precision = np.diag((noise / spread) ** 2)
         self._prior_weights = np.zeros(len(spread))
         self._prior_weights[1] = SLOPE_MEAN
@@ -72,7 +73,7 @@ class BayesianCapacity:
 
     @property
     def degrees_of_freedom(self) -> float:
-        """Of the Student's t: grows by one with each sample."""
+        """Degrees of freedom of the Student's t: one more with each sample."""
         return self._prior_seen + self._seen
 
     @property
@@ -85,12 +86,12 @@ class BayesianCapacity:
         """Learn from a saturated interval (III-B)."""
         if m < 1:
             raise AskedWrongly(
-                f"A capacity sample is of {m} machines, but needs a count from 1 up."
+                f"A capacity sample has {m} machines: give a number of machines of at least 1."
             )
         if not (np.isfinite(throughput) and throughput > 0):
             raise AskedWrongly(
-                f"The capacity sample at {m} machines is {throughput}, but a throughput is a "
-                "positive number: measure a saturated interval."
+                f"The capacity sample at {m} machines is {throughput}, but a throughput must be "
+                "positive: measure a saturated interval."
             )
         if self._centre is None:
             self._centre = float(np.log(throughput)) - SLOPE_MEAN * float(np.log(m))
@@ -136,7 +137,7 @@ class BayesianCapacity:
         )
 
     def _solved(self) -> tuple[Vector, Vector, float, float]:
-        """Posterior weights, their covariance in units of the noise, the noise, and log offset."""
+        """Posterior weights, their covariance over the noise variance, that variance, offset."""
         if self._posterior is None:
             if self._centre is None:
                 raise AskedWrongly(
@@ -164,8 +165,8 @@ class BayesianCapacity:
         machines = np.asarray(m)
         if machines.size and (machines.min() < 1 or machines.max() > self._max_machines):
             raise AskedWrongly(
-                f"The capacity model was made for 1 to {self._max_machines} machines, but is asked "
-                f"for {int(machines.min())} to {int(machines.max())}: raise its max_machines."
+                f"The capacity model covers 1 to {self._max_machines} machines, but was asked for "
+                f"{int(machines.min())} to {int(machines.max())}: raise its max_machines."
             )
         index = machines.astype(np.intp) - 1
         return self._table[0][index], self._table[1][index]

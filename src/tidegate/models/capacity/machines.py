@@ -1,4 +1,4 @@
-"""What a capacity model is, and how many machines it asks for (MST eq. 4, 8, 18, 21)."""
+"""The interface of a capacity model, and the machines a load needs (MST eq. 4, 8, 18, 21)."""
 
 from collections.abc import Iterable
 from typing import Protocol, overload
@@ -14,7 +14,7 @@ Samples = Iterable[tuple[int, float]]
 
 
 class CapacityModel(Protocol):
-    """What throughput m machines sustain, and how sure that is."""
+    """The throughput that m machines sustain, with its uncertainty."""
 
     def mean(self, m: ArrayLike) -> NDArray[np.float64]:
         """Expected throughput of one interval at m machines; the shape of `m` is kept."""
@@ -34,22 +34,22 @@ class CapacityModel(Protocol):
 
 
 def check_target(rho: float) -> None:
-    """Refuse a QoS target outside [0.5, 1), the range that eq. 8 is defined on."""
+    """Raise an error for a QoS target outside [0.5, 1), the range that eq. 8 is defined on."""
     if not 0.5 <= rho < 1.0:
         raise AskedWrongly(
-            f"rho is {rho:g}, but a QoS target lies in [0.5, 1): give for example 0.95."
+            f"rho is {rho:g}, but a QoS target must be in [0.5, 1): give for example 0.95."
         )
 
 
 def capacity_probability(
     load: ArrayLike, model: CapacityModel, m: ArrayLike, load_variance: ArrayLike = 0.0
 ) -> NDArray[np.float64]:
-    """Pr[tau(m) - load > 0] with both variances, as eq. 20 has it (eq. 8's for a known load)."""
+    """Pr[tau(m) - load > 0] with both variances (eq. 20); for a known load it is eq. 8."""
     spread = np.sqrt(model.variance(m) + np.asarray(load_variance, dtype=np.float64))
     surplus = model.mean(m) - np.asarray(load, dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         standardised = np.where(spread > 0, surplus / spread, np.sign(surplus) * np.inf)
-    # surplus and spread both zero: tau equals the load, which eq. 1 counts as not enough
+    # With surplus and spread both zero, tau equals the load, which eq. 1 counts as not enough.
     probability: NDArray[np.float64] = ndtr(np.nan_to_num(standardised, nan=-np.inf))
     return probability
 
@@ -87,12 +87,12 @@ def machines_for(
     load_variance: float | NDArray[np.float64] = 0.0,
     model_variance: bool = True,
 ) -> int | NDArray[np.int64]:
-    """Fewest machines whose throughput exceeds the load with probability rho.
+    """The fewest machines whose throughput exceeds the load with probability rho.
 
-    With a known load this is eq. 8; `load_variance` makes it eq. 21; `model_variance=False` on top
-    of that is eq. 18, and without `load_variance` eq. 4 (which rho = 0.5 gives too). Where no
-    number of machines is enough it is `max_machines`: all there is. Loads may be an array; the
-    model is asked once for all of 1..max_machines either way.
+    With a known load this is eq. 8, and with `load_variance` eq. 21. `model_variance=False` makes
+    it eq. 18, or eq. 4 without `load_variance` (so does rho = 0.5). The result is `max_machines`
+    where no number of machines is enough. The load may be an array; the model is evaluated once
+    for all of 1..max_machines either way.
     """
     check_target(rho)
     m = np.arange(1, max_machines + 1)
@@ -102,7 +102,7 @@ def machines_for(
     load_variances = np.asarray(load_variance, dtype=np.float64)[..., None]
     margin = ndtri(rho) * np.sqrt(variance + load_variances)
     surplus = mean - loads - margin
-    # eq. 4 is strict; with a margin the inequality of eq. 8 holds with equality too
+    # The inequality of eq. 4 is strict; that of eq. 8, which has a margin, allows equality.
     enough = (surplus > 0) | ((surplus == 0) & (margin > 0))
     first = np.where(enough.any(axis=-1), enough.argmax(axis=-1) + 1, max_machines)
     return int(first) if first.ndim == 0 else first.astype(np.int64)

@@ -1,14 +1,14 @@
-"""The flow of a pipeline of micro-batches: what its segments can carry, and who limits them.
+"""A micro-batch pipeline as a flow network: the capacity of its segments, and what limits it.
 
 Two things differ from a pipelined engine. **Selectivity**: operators emit more or fewer rows than
-they take, so a rate at one is not the rate at another. All is told in turns instead: operator i
-that gets lambda_i rows a second needs its tasks for lambda_i delta_i / (mu_i k_i) of every second.
-That is f / c in any unit of rows, whatever the graph between them, because which rows an operator
-gets is for the data to say and no flow can go around it. **Stages take turns**: the operators of a
-segment are stages of the same batch, so their turns add up. Let the stages have shares s_i of the
-time; the segment carries max over s of min_i s_i c_i, with sum s_i = 1, which is 1 / sum (1 / c_i).
-There every stage is a cut of the same capacity, and the one to give a task is the one that shortens
-the sum the most. Segments run side by side: there the least capacity counts, as in any network.
+they read, so rates at different operators cannot be compared. Loads can: operator i, which gets
+lambda_i rows a second, occupies its tasks for lambda_i delta_i / (mu_i k_i) of every second. That
+is f / c in any unit of rows and for any graph, because the data decide which rows an operator gets
+and no flow can bypass it. **Stages take turns**: the operators of a segment are stages of the same
+batch, so their loads add up. If the stages have shares s_i of the time, the segment carries the
+max over s of min_i s_i c_i, with sum s_i = 1, which is 1 / sum (1 / c_i). At that optimum every
+stage is a cut of the same capacity, and the next task should go to the stage where it shortens the
+sum most. Segments run in parallel, so the smallest capacity limits the pipeline, as in any network.
 """
 
 from dataclasses import dataclass
@@ -28,39 +28,38 @@ FIRST = 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StageFlow:
-    """Operators as columns; segments by number, in the order of their rows' way."""
+    """Operators as columns, in the order in which rows pass them; segments are numbered."""
 
     segments: Counts
     """The segment of each operator."""
     demand: Vector
-    """lambda_i delta_i / mu_i: tasks that the operator's rows keep busy."""
+    """lambda_i delta_i / mu_i: how many tasks the operator's rows keep busy."""
     tasks: Vector
 
     @property
     def turns(self) -> Vector:
-        """The share of the time that each operator's tasks need."""
+        """The share of the time for which each operator's tasks are busy."""
         return np.minimum(self.demand / self.tasks, _LONGEST_TURN)
 
     @property
     def loads(self) -> Vector:
-        """f / c of each segment: what it is offered over what it can carry."""
+        """f / c of each segment: its offered load over its capacity."""
         return np.asarray(np.bincount(self.segments, weights=self.turns), dtype=np.float64)
 
     def with_tasks(self, tasks: Vector) -> "StageFlow":
-        """The same rows with other tasks."""
+        """The same demand with other numbers of tasks."""
         return StageFlow(self.segments, self.demand, tasks)
 
     def first_behind(self, segment: int) -> int:
-        """The operator of a segment that one more task would help most."""
+        """The operator of a segment where one more task saves the most time."""
         saved = self._saved()
         saved[self.segments != segment] = -1.0
         return int(np.argmax(saved))
 
     def gains(self) -> Vector:
-        """By how much the pipeline could carry more if the operator had one more task.
+        """The relative gain in the pipeline's capacity if each operator had one more task.
 
-        Only a task in the segment that limits the pipeline helps, and only until the next segment
-        limits it.
+        Only a task in the limiting segment helps, and only until another segment limits.
         """
         loads = self.loads
         worst = int(np.argmax(loads))
@@ -71,10 +70,10 @@ class StageFlow:
         return np.where(helps, gains, 0.0)
 
     def network(self, rate: float) -> FlowNetwork:
-        """As a flow network in rows from outside: source, operators in their order, sink.
+        """The flow network in rows of the source: source, operators in their order, sink.
 
-        The operators of a segment count as one with many tasks, because a cut between two stages of
-        a batch has the capacity of the whole batch.
+        The operators of a segment count as one operator with many tasks, because a cut between two
+        stages of a batch has the capacity of the whole batch.
         """
         count = len(self.segments)
         with np.errstate(divide="ignore"):
@@ -89,11 +88,11 @@ class StageFlow:
         )
 
     def fewest_tasks(self, load: float, least: Vector, most: Vector) -> Vector:
-        """The fewest tasks in all that bring every segment down to this load, as far as they may.
+        """The smallest total of tasks, within `least` and `most`, with this load in every segment.
 
         Minimising sum k_i with sum d_i / k_i <= load gives k_i = sqrt(d_i) sum_j sqrt(d_j) / load
-        (Lagrange); whoever would need more than it may have gets that, and the others share what is
-        left of the load.
+        (Lagrange). An operator that would need more than its `most` gets `most`, and the others
+        share the rest of the load.
         """
         tasks = np.maximum(least, 1.0)
         for segment in np.unique(self.segments):
@@ -102,7 +101,7 @@ class StageFlow:
         return tasks
 
     def _saved(self) -> Vector:
-        """The share of the time that one more task of each operator would save."""
+        """The share of the time that one more task would save, for each operator."""
         return self.turns / (self.tasks + 1.0)
 
 

@@ -1,1 +1,1 @@
-"""What a micro-batch costs and what latency follows from it."""
+"""The cost of a micro-batch, and the latency that follows from it."""

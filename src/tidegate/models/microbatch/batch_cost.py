@@ -24,23 +24,24 @@ BELOW_FLOOR = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchCost:
-    """What a micro-batch costs: the three numbers that can be learned from a running query."""
+    """The cost of a micro-batch, as three numbers that can be learned from a running query."""
 
     fixed_s: float
-    """a0: planning and commit, whatever the batch."""
+    """a0: planning and commit, independent of the batch's size."""
     per_task_s: float = 0.0
-    """a1: what every further task adds; above zero, more cores can hurt."""
+    """a1: the overhead that each task adds; above zero, more cores can hurt."""
     work_s: float
     """w: core seconds per row."""
 
     def __post_init__(self) -> None:
         if not (self.fixed_s >= 0.0 and self.per_task_s >= 0.0 and self.work_s >= 0.0):
             raise AskedWrongly(
-                f"a batch's cost cannot be negative, but is {self}; give three numbers from zero up"
+                f"a batch's cost cannot be negative, but is {self}; give three numbers that are"
+                " zero or more"
             )
 
     def overhead_s(self, tasks: int) -> float:
-        """a(k)."""
+        """a(k): the fixed cost of a batch on k tasks."""
         return self.fixed_s + self.per_task_s * tasks
 
     def row_s(self, tasks: int, imbalance: float = 1.0) -> float:
@@ -48,16 +49,17 @@ class BatchCost:
         return self.work_s * imbalance / tasks
 
     def duration_s(self, rows: float, tasks: int, imbalance: float = 1.0) -> float:
-        """D for a batch of `rows`."""
+        """D: how long a batch of `rows` takes."""
         return self.overhead_s(tasks) + rows * self.row_s(tasks, imbalance)
 
     def throughput(
         self, tasks: int, latency_s: float, *, imbalance: float = 1.0, interval_s: float = 0.0
     ) -> float:
-        """tau(T_max): most rows per second with a mean latency of at most `latency_s`.
+        """tau(T_max): the most rows per second at a mean latency of at most `latency_s`.
 
-        From 1.5 a / (1 - tau c) = T_max: tau = (1 - 1.5 a / T_max) / c; a fixed interval P also
-        bounds it by P/2 + a + tau P c = T_max. Zero when the fixed cost alone takes too long.
+        From 1.5 a / (1 - tau c) = T_max follows tau = (1 - 1.5 a / T_max) / c. A fixed interval P
+        also bounds it by P/2 + a + tau P c = T_max. It is zero when the fixed cost alone exceeds
+        the latency.
         """
         overhead_s = self.overhead_s(tasks)
         row_s = self.row_s(tasks, imbalance)
@@ -103,10 +105,10 @@ class BatchCost:
     def most_throughput(
         self, most: int, latency_s: float, *, imbalance: float = 1.0, interval_s: float = 0.0
     ) -> float:
-        """The most of tau(T_max) over 1 to `most` tasks: with a cost per task, all are not best.
+        """The largest tau(T_max) over 1 to `most` tasks; with a cost per task, all are not best.
 
-        (1 - 1.5 (a0 + a1 k) / T) k is highest at k = (T / 1.5 - a0) / 2 a1; with an interval that
-        binds, (T - P/2 - a0 - a1 k) k at k = (T - P/2 - a0) / 2 a1.
+        (1 - 1.5 (a0 + a1 k) / T) k is largest at k = (T / 1.5 - a0) / 2 a1. When the trigger
+        interval limits, (T - P/2 - a0 - a1 k) k is largest at k = (T - P/2 - a0) / 2 a1.
         """
         tried = {1, most}
         if self.per_task_s > 0.0:
@@ -120,9 +122,9 @@ class BatchCost:
 
 
 def chance_imbalance(rows: float, tasks: int) -> float:
-    """delta of rows that fall on tasks by chance: a task has N/k of them, with its root as spread.
+    """delta when N rows fall on k tasks at random: N/k per task, with a deviation of its root.
 
-    The fullest of k tasks lies as far above the mean as the largest of k normal draws (Blom's
+    The fullest task lies as far above the mean as the largest of k normal draws (Blom's
     approximation of its expectation), so small batches on many tasks are never balanced.
     """
     if rows <= 0.0 or tasks <= 1:

@@ -1,11 +1,10 @@
-"""Remembers micro-batches by kind, so that a steady hour does not wash out what a surge taught.
+"""Learns the cost of a micro-batch, and remembers batches by kind so that a surge is not forgotten.
 
-A learner that fades old batches forgets the cost per task while the number of tasks stays, and the
-work per row while the load stays. Here batches of one kind (tasks, and size within a factor of 1.4)
-share a cell; a new batch renews its own cell and leaves the others as they were, fading slowly by
-age. The fit is least squares over the cells by relative error, because a batch's noise is in
-proportion to its duration, around a weak guess where the cells cannot tell (`BatchLearner` is the
-plain form, which answers nothing there).
+A learner that only discounts old batches forgets the cost per task while the number of tasks stays
+the same, and the work per row while the load does. Here batches of one kind (the same tasks, a size
+within a factor of 1.4) share a cell. A new batch updates its own cell only; the others lose weight
+slowly with age. The fit is a least-squares fit of the relative errors of the cells, because a
+batch's noise is proportional to its duration. A weak prior decides what the cells cannot.
 """
 
 import math
@@ -18,37 +17,37 @@ import numpy as np
 from tidegate.models.microbatch.batch_cost import BatchCost
 
 _RENEWAL = 0.25
-"""Share of a cell that a new batch renews."""
+"""Weight of a new batch in its cell's average."""
 _MOST_BATCHES = 8.0
-"""A cell stands for so many batches at most: many of one kind do not outvote the other kinds."""
+"""A cell weighs as much as this many batches at most, so that no kind outvotes the others."""
 _MOST_CELLS = 48
 _YOUNGEST_S = 10.0
-"""The shortest memory, of a pipeline that has just begun."""
+"""The shortest memory, which a pipeline has when it starts."""
 _NOISE = 0.08
-"""A batch's spread around its model, as a share of its duration: the scale of the guesses."""
+"""A batch's deviation from the model, relative to its duration: it sets the prior's strength."""
 _PER_TASK_SHARE, _PER_TASK_SPREAD = 0.03, 0.1
-"""Guess of a1 k as a share of the duration, and how wrong it may be."""
+"""Prior mean and standard deviation of a1 k, as shares of the batch's duration."""
 _LEAST_FIXED = 0.1
-"""Of the shortest batch, the share that is no work on rows, at least."""
+"""At least this share of the shortest batch is fixed cost, not work on rows."""
 _WORK_SPREAD = 0.4
-"""How wrong the work per row from busy time may be, as a share of it."""
+"""Prior relative error of the work per row that the tasks' busy time suggests."""
 
 
 @dataclass(slots=True)
 class _Cell:
     tasks: int
     weighted_rows: float
-    """delta N, averaged."""
+    """The average of delta N: the batch's rows times its imbalance."""
     duration_s: float
     batches: float
     at_s: float
 
 
 class BatchMemory:
-    """Batches in, the cost of a batch out; older kinds fade over `memory_s`.
+    """Observes batches and fits the cost of a batch; old cells lose weight over `memory_s`.
 
-    A young pipeline fades faster, over a third of its age: its first batches ran while the JVM was
-    still compiling, and cost several times what later ones do.
+    In a young pipeline the memory is shorter, a third of its age: the first batches ran while the
+    JVM was still compiling, and took several times as long as later ones.
     """
 
     def __init__(self, memory_s: float = 1800.0) -> None:
@@ -59,13 +58,13 @@ class BatchMemory:
 
     @property
     def kinds(self) -> int:
-        """How many kinds of batches are remembered."""
+        """How many kinds of batches have a cell."""
         return len(self._cells)
 
     def observe(
         self, *, rows: float, tasks: int, duration_s: float, imbalance: float, at_s: float
     ) -> None:
-        """One batch that ended at `at_s`."""
+        """Learn from a batch that ended at `at_s`."""
         if self._first_s is None:
             self._first_s = at_s - duration_s
         weighted = rows * imbalance
@@ -85,10 +84,10 @@ class BatchMemory:
         self._last = cell
 
     def fit(self, at_s: float, work_s: float | None) -> BatchCost | None:
-        """The cost as of `at_s`; `work_s` is the work per row that busy time suggests, if known.
+        """The cost as of `at_s`. `work_s` is the work per row by the tasks' busy time, if known.
 
-        Without it a batch is taken to be all work: then nothing is given away before it is known
-        to be spare. `None` before the first batch.
+        Without `work_s` all of a batch counts as work on rows, so that no core is released before
+        it is known to be spare. The result is `None` before the first batch.
         """
         last = self._last
         if last is None or last.weighted_rows <= 0.0 or last.duration_s <= 0.0:
@@ -102,8 +101,8 @@ class BatchMemory:
         most_s = last.duration_s * last.tasks / last.weighted_rows
         guess_s = most_s if work_s is None else min(work_s, most_s)
         guess_s = max(guess_s, 1e-3 * most_s)
-        # The shortest batch is nearest to its fixed part, of which the cost per task is one; how
-        # near, the work that busy time suggests tells where all that is known is a long batch.
+        # The cost per task is part of the fixed cost, and the shortest batch is closest to that.
+        # Subtract the work that busy time suggests, for the case that all batches were long.
         short = min(self._cells.values(), key=lambda cell: cell.duration_s)
         worked_s = 0.0 if work_s is None else guess_s * short.weighted_rows / short.tasks
         short_s = max(short.duration_s - worked_s, _LEAST_FIXED * short.duration_s, 1e-3)
@@ -125,9 +124,10 @@ class BatchMemory:
 def _fit(
     cells: Any, at_s: float, memory_s: float, guess: Any, strength: Any
 ) -> tuple[float, float, float]:
-    """Ridge regression around the guess, the best among the costs with none below zero.
+    """Ridge regression towards the guess, restricted to costs that are not negative.
 
-    Scaled by the moments' diagonal, because seconds per row and per task differ by orders.
+    The moments are scaled by their diagonal, because seconds per row and per task differ by orders
+    of magnitude.
     """
     moments = np.diag(strength)
     product = strength * guess

@@ -1,13 +1,13 @@
-"""Erlang's formulas without factorials: right to 1e-9 for a million cores, and for tiny waits.
+"""Erlang's formulas without factorials: exact to 1e-9 for a million cores, and for tiny waits.
 
 With k cores and an offered load of a = lambda / mu, Erlang's loss B and the mean wait of an M/M/k
 queue (DRS eq. 2 and 3, whose factorials overflow near k = 170) are computed from sums of positive
-terms alone, so nothing cancels and nothing overflows; what is too small for a double becomes zero.
+terms only, so nothing cancels or overflows. A value too small for a double becomes zero.
 
-Up to 64 cores B comes from its recurrence, B(k) = a B(k-1) / (k + a B(k-1)). Beyond, B is the
-Poisson probability of k over that of "at most k". The probability of k is written with the
-deviance (Loader's saddle-point form), because exp(k log a - a - log k!) has lost nine digits by
-k = 1,000,000; "at most k" is one minus a short series of positive terms, and at least one half.
+Up to 64 cores B comes from its recurrence, B(k) = a B(k-1) / (k + a B(k-1)). Beyond that, B is the
+Poisson probability of k divided by that of "at most k". The probability of k is computed from the
+deviance (Loader's saddle-point form), because exp(k log a - a - log k!) has lost nine digits at
+k = 1,000,000. "At most k" is one minus a short series of positive terms, and at least one half.
 """
 
 import math
@@ -50,7 +50,7 @@ def deviance(cores: float, load: float) -> float:
 
 @nb.njit(cache=True)
 def erlang_loss(cores: float, load: float) -> float:
-    """Erlang's B for k cores, a whole number above the load a."""
+    """Erlang's B for k cores; k is a whole number above the load a."""
     if load <= 0.0:
         return 0.0
     if cores <= _RECURRENCE_UP_TO:
@@ -69,7 +69,7 @@ def erlang_loss(cores: float, load: float) -> float:
         following += 1.0
         term *= load / following
         beyond += term
-        # What is left is below term * following / (following - load).
+        # The rest of the series is below term * following / (following - load).
         if term * following < _EPSILON * beyond * (following - load):
             break
     return exactly / (1.0 - exactly * beyond)
@@ -84,11 +84,11 @@ def delay_from_loss(cores: float, load: float, loss: float) -> float:
 
 @nb.njit(cache=True)
 def gain_from_loss(cores: float, load: float, loss: float) -> float:
-    """What one more core takes off that mean wait, again without cancellation.
+    """How much one more core shortens the mean wait of an M/M/k queue, in mean service times.
 
     With d = k - a, the difference of `delay_from_loss` at k and at k + 1 (whose loss follows from
-    the recurrence) collapses into a quotient of positive terms. Subtracting the two delays would
-    leave noise where the curve is flat, and allocators could not be exact.
+    the recurrence) simplifies to a quotient of positive terms, so nothing cancels. Subtracting the
+    two delays would leave only noise where the curve is flat, and allocators could not be exact.
     """
     spare = cores - load
     more = spare + 1.0
@@ -99,7 +99,7 @@ def gain_from_loss(cores: float, load: float, loss: float) -> float:
 
 @nb.njit(cache=True)
 def station_delay(cores: float, load: float) -> float:
-    """Mean wait of one M/M/k queue in mean service times; infinite when it cannot keep up."""
+    """Mean wait of one M/M/k queue in mean service times; infinite when it is unstable."""
     if not cores > load:
         return math.inf
     return delay_from_loss(cores, load, erlang_loss(cores, load))
@@ -112,7 +112,7 @@ def _delays(cores: Any, load: Any, delay: Any) -> None:
 
 
 def mean_delay(cores: npt.ArrayLike, load: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Mean wait of M/M/k in mean service times, over any shapes that broadcast; inf if unstable."""
+    """Mean wait of M/M/k queues in mean service times, broadcasting; infinite where unstable."""
     k, a = np.broadcast_arrays(np.asarray(cores, np.float64), np.asarray(load, np.float64))
     delay = np.empty(k.size)
     _delays(k.ravel(), a.ravel(), delay)

@@ -1,14 +1,14 @@
-"""A network of operators as DRS sees it: who sends how many tuples to whom (fig. 2)."""
+"""A network of operators as in DRS: which operator sends how many tuples where (fig. 2)."""
 
 from dataclasses import dataclass
 
 SOURCE = "source"
-"""The name of the outside world in an edge's `from`."""
+"""The name that an edge's `from` uses for tuples from outside."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
-    """One operator: how fast one core is, and how irregular arrivals and services are."""
+    """One operator: the service rate of a core, and the variability of arrivals and services."""
 
     name: str
     service_rate: float
@@ -31,7 +31,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    """Operators, the edges between them, and the rate of tuples from outside."""
+    """Operators, the edges between them, and the external arrival rate."""
 
     rate: float
     """External tuples per second (lambda_0)."""
@@ -40,5 +40,5 @@ class Network:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Operator names, in the order that every vector over this network has."""
+        """Operator names, in the order that all vectors over this network use."""
         return tuple(operator.name for operator in self.operators)

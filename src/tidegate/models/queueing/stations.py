@@ -18,15 +18,15 @@ MODELS: tuple[Model, ...] = ("mmk", "gigk")
 
 @functools.lru_cache(maxsize=64)
 def _ones(count: int) -> Vector:
-    """Shared by all that are M/M/k: a decision is too short to make them anew."""
+    """The variability of M/M/k stations, cached: allocating it anew would slow a decision down."""
     return np.ones(count)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Queues:
-    """Queueing stations as columns: one entry per station, a network's order.
+    """Queueing stations as columns, in the network's order.
 
-    M/M/k is the case of variability 1.
+    A variability of 1 makes a station M/M/k.
     """
 
     arrival_rate: Vector
@@ -49,7 +49,7 @@ class Queues:
     ) -> "Queues":
         """Stations with these rates: M/M/k unless a variability is given.
 
-        The external rate is the first station's unless told.
+        The external rate defaults to the first station's arrival rate.
         """
         arriving = np.asarray(arrival_rate, np.float64)
         serving = np.asarray(service_rate, np.float64)
@@ -83,7 +83,7 @@ class Queues:
 
     @property
     def stable_from(self) -> npt.NDArray[np.int64]:
-        """The smallest number of cores of each station that keeps up."""
+        """The smallest stable number of cores of each station."""
         return np.floor(self.load).astype(np.int64) + 1
 
     def utilisation(self, cores: npt.ArrayLike) -> Vector:
@@ -102,7 +102,7 @@ class Queues:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueStation:
-    """One M/M/k or GI/G/k operator, as allocators see a station."""
+    """One M/M/k or GI/G/k operator, with the interface that allocators expect of a station."""
 
     arrival_rate: float
     service_rate: float
@@ -116,9 +116,9 @@ class QueueStation:
 
     @property
     def stable_from(self) -> int:
-        """The smallest number of cores that keeps up."""
+        """The smallest stable number of cores."""
         return int(self.load) + 1
 
     def latency(self, cores: int) -> float:
-        """E[T](k) in seconds; infinite when it cannot keep up."""
+        """E[T](k) in seconds; infinite when the station is unstable."""
         return (self.variability * station_delay(float(cores), self.load) + 1.0) / self.service_rate

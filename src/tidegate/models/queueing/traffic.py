@@ -2,8 +2,8 @@
 
 An external tuple causes v_i visits of operator i. With r_ij tuples emitted along the edge from i to
 j per tuple processed at i, v_j = r_0j + sum_i v_i r_ij, a linear system. It has a finite solution
-exactly when no loop reproduces its own tuples: the spectral radius of r within every strongly
-connected set of operators is below one.
+exactly when no loop multiplies its tuples: the spectral radius of r must be below one within every
+strongly connected set of operators.
 """
 
 import warnings
@@ -20,15 +20,15 @@ from tidegate.models.queueing.network import SOURCE, Network
 Vector = npt.NDArray[np.float64]
 
 _DENSE_UP_TO = 200
-"""Operators up to which a dense solve is the faster one."""
+"""Networks of up to this many operators are solved faster as a dense system."""
 _MOST_VISITS = 1e12
-"""Visits of one tuple beyond which a loop counts as never ending: the solve has no digits left."""
+"""A loop counts as endless above this many visits per tuple: the solution has lost its digits."""
 
 
 def visit_ratios(network: Network) -> Vector:
     """Visits of each operator per external tuple (lambda_i / lambda_0), in the network's order.
 
-    Raises AskedWrongly, with the operators named, when a loop has a gain of one or more.
+    Raises AskedWrongly, naming the operators, when a loop has a gain of one or more.
     """
     entries, ratios = _matrix(network)
     _refuse_endless_loops(network, ratios)
@@ -36,12 +36,12 @@ def visit_ratios(network: Network) -> Vector:
 
 
 def arrival_rates(network: Network) -> Vector:
-    """Tuples per second that arrive at each operator (lambda_i), from outside and inside."""
+    """Tuples per second that arrive at each operator (lambda_i), external and internal."""
     return network.rate * visit_ratios(network)
 
 
 def _matrix(network: Network) -> tuple[Vector, sparse.csr_matrix]:
-    """What enters from the source, and the ratio of every edge between operators."""
+    """The ratios of the edges from the source, and of those between operators."""
     position = {name: index for index, name in enumerate(network.names)}
     count = len(position)
     entries = np.zeros(count)
@@ -62,7 +62,7 @@ def _matrix(network: Network) -> tuple[Vector, sparse.csr_matrix]:
 
 
 def _solve(matrix: sparse.spmatrix, right: Vector) -> Vector:
-    """x = right + matrix x; not finite when there is no such x."""
+    """Solve x = right + matrix x; the result is not finite when there is no solution."""
     count = len(right)
     if count <= _DENSE_UP_TO:
         try:
@@ -76,10 +76,10 @@ def _solve(matrix: sparse.spmatrix, right: Vector) -> Vector:
 
 
 def _refuse_endless_loops(network: Network, ratios: sparse.csr_matrix) -> None:
-    """Check every strongly connected set of operators for a gain of one or more.
+    """Raise an error if a strongly connected set of operators has a gain of one or more.
 
-    With x = 1 + r x and x >= 1, r x < x, so the spectral radius is below one (Collatz-Wielandt);
-    without such an x it is not. No eigenvalue is needed.
+    If x = 1 + r x has a solution x >= 1, then r x < x and the spectral radius is below one
+    (Collatz-Wielandt); without such an x it is not. This needs no eigenvalues.
     """
     positive = ratios.copy()
     positive.eliminate_zeros()

@@ -1,1 +1,1 @@
-"""What the next micro-batches take when rows are shed, and what the kept rows estimate."""
+"""How long the next micro-batches take when rows are shed, and estimates from the rows kept."""

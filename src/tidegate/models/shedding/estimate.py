@@ -1,10 +1,10 @@
-"""What all rows would have given, from those that were kept: counts, sums and means, with errors.
+"""Estimates over all offered rows from the rows kept: counts, sums and means, with errors.
 
-A row is kept with a probability pi of its own and carries the weight 1 / pi (`_weight`). Each row's
-fate is independent of the others' (Bernoulli sampling), so the Horvitz-Thompson estimator, the sum
-of weight times value, is unbiased, and so is the estimate of its variance from the rows kept, the
-sum of weight (weight - 1) value^2. The mean is a ratio of two such sums; its variance is that of
-the residuals (linearisation). Rows kept with certainty, of weight 1, add no variance.
+Each row is kept with its own probability pi and then carries the weight 1 / pi (`_weight`). Rows
+are kept independently (Bernoulli sampling), so the Horvitz-Thompson estimator, the sum of weight
+times value, is unbiased. So is the estimate of its variance from the rows kept, the sum of weight
+(weight - 1) value^2. The mean is a ratio of two such sums; its variance is that of the residuals
+(linearisation). Rows kept with certainty have weight 1 and add no variance.
 """
 
 from dataclasses import dataclass
@@ -20,20 +20,22 @@ Vector = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """A number about all rows, offered ones included."""
+    """An estimate over all offered rows, kept or shed."""
 
     value: float
     standard_error: float
     rows: int
-    """Kept rows behind it."""
+    """Kept rows that the estimate is based on."""
 
     def within(self, confidence: float = 0.95) -> float:
-        """Half the width of the interval that holds the truth with this confidence.
+        """Half the width of the confidence interval.
 
-        Student's t rather than the normal quantile: the error itself is estimated from the rows.
+        It uses Student's t, not the normal quantile: the error itself is estimated from the rows.
         """
         if not 0.0 < confidence < 1.0:
-            raise AskedWrongly(f"a confidence of {confidence:g} is not possible; give e.g. 0.95")
+            raise AskedWrongly(
+                f"a confidence of {confidence:g} is not between 0 and 1; give for example 0.95"
+            )
         if self.standard_error == 0.0:
             return 0.0
         if self.rows < 2:
@@ -42,13 +44,13 @@ class Estimate:
 
 
 def estimated_count(weights: npt.ArrayLike) -> Estimate:
-    """How many rows were offered."""
+    """Estimate how many rows were offered."""
     w = _weights(weights)
     return estimated_sum(np.ones(len(w)), w)
 
 
 def estimated_sum(values: npt.ArrayLike, weights: npt.ArrayLike) -> Estimate:
-    """The sum over all rows that were offered."""
+    """Estimate the sum over all offered rows."""
     w = _weights(weights)
     y = _values(values, w)
     variance = float((w * (w - 1.0) * y * y).sum())
@@ -56,11 +58,11 @@ def estimated_sum(values: npt.ArrayLike, weights: npt.ArrayLike) -> Estimate:
 
 
 def estimated_mean(values: npt.ArrayLike, weights: npt.ArrayLike) -> Estimate:
-    """The mean over all rows that were offered; there must be one that was kept."""
+    """Estimate the mean over all offered rows; at least one row must have been kept."""
     w = _weights(weights)
     y = _values(values, w)
     if len(w) == 0:
-        raise AskedWrongly("a mean of no rows does not exist; ask where at least one was kept")
+        raise AskedWrongly("no row was kept, so there is no mean; give at least one row")
     total = w.sum()
     mean = float(w @ y / total)
     variance = float((w * (w - 1.0) * (y - mean) ** 2).sum()) / float(total) ** 2
@@ -71,8 +73,8 @@ def _weights(weights: npt.ArrayLike) -> Vector:
     w = np.atleast_1d(np.asarray(weights, np.float64))
     if len(w) and not (np.isfinite(w).all() and w.min() >= 1.0 - 1e-9):
         raise AskedWrongly(
-            f"a weight of {w.min():g} was given, but weights are 1 / keep, so at least 1; give the"
-            " column '_weight' as it came"
+            f"a weight is {w.min():g}, but weights are 1 / keep, so at least 1; give the column"
+            " '_weight' unchanged"
         )
     return np.maximum(w, 1.0)
 
@@ -81,6 +83,6 @@ def _values(values: npt.ArrayLike, weights: Vector) -> Vector:
     y = np.atleast_1d(np.asarray(values, np.float64))
     if len(y) != len(weights):
         raise AskedWrongly(
-            f"{len(y)} values and {len(weights)} weights were given; give one weight per value"
+            f"there are {len(y)} values but {len(weights)} weights; give one weight per value"
         )
     return y

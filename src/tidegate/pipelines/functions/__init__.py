@@ -1,4 +1,4 @@
-"""Keyed functions that most pipelines need, ready to use: `tg.count()`, `tg.window(...)`."""
+"""Built-in keyed functions that most pipelines need, such as `tg.count()` or `tg.window(...)`."""
 
 from tidegate.pipelines.functions.measure import aggregate
 from tidegate.pipelines.functions.picks import latest, max, min

@@ -1,8 +1,8 @@
-"""A fold: how rows and earlier state of some groups become one state per group.
+"""Folds: they combine new rows and the earlier state of each group into a new state.
 
-The groups are keys for a plain operator, (key, window) for windows and (key, session) for
-sessions. Each of those only decides which row belongs to which group; what is kept per group is
-the fold's business. Several state rows may fall into one group: that is how sessions merge.
+A group is a key in a plain operator, (key, window) in a window, and (key, session) in a session.
+The operator decides which row belongs to which group, and the fold what is kept per group. Several
+state rows may belong to one group: that is how sessions merge.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ class Groups:
     state_group: Numbers
     count: int
     every: bool = False
-    """Ask for the new state of every group, even of one that did not change."""
+    """Return the new state of every group, even of those that did not change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Folded:
 
 
 class BoundFold(Protocol):
-    """A fold that knows its columns."""
+    """A fold bound to the schema of its rows."""
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -49,52 +49,52 @@ class BoundFold(Protocol):
 
     @property
     def state(self) -> tuple[pa.Field, ...]:
-        """What it keeps per group."""
+        """The columns that it keeps per group."""
         ...
 
     @property
     def result(self) -> tuple[pa.Field, ...]:
-        """What it tells of a group."""
+        """The columns that it emits per group."""
         ...
 
     def fold(self, groups: Groups) -> Folded:
-        """Rows and earlier state to new state."""
+        """Combine rows and earlier state into new state."""
         ...
 
     def finish(self, columns: Columns) -> tuple[Numbers | None, list[pa.Array]]:
-        """State to results, with the place of each result row's group (None: one row per group)."""
+        """Turn state into results, with each result row's group (None: one row per group)."""
         ...
 
 
 @runtime_checkable
 class Fold(Protocol):
-    """Something that can be kept per group, such as `count()` or `top_n(3, by="price")`."""
+    """A function whose state can be kept per group: `count()`, `top_n(3, by="price")`."""
 
     def over(self, rows: pa.Schema, key: tuple[str, ...]) -> BoundFold:
-        """Check the columns it needs and settle what it keeps."""
+        """Check the columns that it needs, and fix the columns that it keeps."""
         ...
 
 
 def beside(keys: pa.Table, columns: list[pa.Array], schema: pa.Schema) -> pa.Table:
-    """Key columns and more columns as one table of this schema."""
+    """A table of this schema from key columns and further columns."""
     return pa.Table.from_arrays([*keys.columns, *columns], schema=schema)
 
 
 def with_key(rows: pa.Schema, key: tuple[str, ...], fields: tuple[pa.Field, ...]) -> pa.Schema:
-    """The key's fields, then these."""
+    """A schema of the key's fields, then these fields."""
     return pa.schema([*(rows.field(name) for name in key), *fields])
 
 
 @dataclass(frozen=True, slots=True)
 class PerKey:
-    """One state row per key."""
+    """A fold per key, with one state row for each."""
 
     fold: BoundFold
     upserts: pa.Schema
     output: pa.Schema
 
     def update(self, batch: KeyedBatch) -> Update:
-        """Fold the batch into the state; one result for each key that changed, in key order."""
+        """Fold the batch into the state, and emit the keys that changed, in key order."""
         count = batch.keys.num_rows
         folded = self.fold.fold(
             Groups(batch.rows, batch.row_key, batch.state, batch.state_key, count)
@@ -110,7 +110,7 @@ class PerKey:
 
 
 def bind_per_key(fold: Fold, rows: pa.Schema, key: tuple[str, ...], what: str) -> BoundKeyed:
-    """A fold as a keyed function of its own."""
+    """Bind a fold as a keyed function, with one state row per key."""
     bound = fold.over(rows, key)
     distinct_names([*key, *(field.name for field in bound.result)], what)
     distinct_names([*key, *(field.name for field in bound.state)], what)

@@ -1,4 +1,4 @@
-"""What stands in an aggregate: a fold with one result row per group, under a name."""
+"""Measures: folds with one named result per group, such as a count; aggregates of several."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from tidegate.pipelines.keyed import BoundKeyed
 
 
 class BoundMeasure(Protocol):
-    """A measure that knows its columns; every group has exactly one state and one result."""
+    """A measure bound to its rows; every group has exactly one state row and one result row."""
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -23,12 +23,12 @@ class BoundMeasure(Protocol):
 
     @property
     def state(self) -> tuple[pa.Field, ...]:
-        """What it keeps per group."""
+        """The columns that it keeps per group."""
         ...
 
     @property
     def result(self) -> tuple[pa.Field, ...]:
-        """What it tells of a group."""
+        """The columns that it emits per group."""
         ...
 
     def add(self, groups: Groups) -> Columns:
@@ -47,7 +47,7 @@ class Measure:
     as_: str | None
 
     def measure(self, rows: pa.Schema, name: str | None) -> BoundMeasure:
-        """Bind to the rows, with the result under this name (or the measure's own)."""
+        """Bind to the rows; the result gets this name, or the measure's default."""
         raise NotImplementedError
 
     def over(self, rows: pa.Schema, key: tuple[str, ...]) -> BoundFold:
@@ -55,7 +55,7 @@ class Measure:
         return BoundAggregate((self.measure(rows, self.as_),))
 
     def bind(self, rows: pa.Schema, key: tuple[str, ...]) -> BoundKeyed:
-        """As an operator of its own: one state row per key."""
+        """Bind as an operator of its own, with one state row per key."""
         return bind_per_key(self, rows, key, type(self).__name__.lower())
 
 
@@ -67,7 +67,7 @@ class BoundAggregate:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The columns that any measure reads, each once."""
+        """The columns of the rows that the measures read, each once."""
         return tuple(dict.fromkeys(name for measure in self.measures for name in measure.needs))
 
     @property
@@ -81,7 +81,7 @@ class BoundAggregate:
         return tuple(field for measure in self.measures for field in measure.result)
 
     def fold(self, groups: Groups) -> Folded:
-        """Every measure adds the same rows."""
+        """Add the rows to every measure."""
         columns: dict[str, pa.Array] = {}
         for measure in self.measures:
             columns.update(measure.add(groups))
@@ -105,7 +105,7 @@ class Aggregate:
         )
 
     def bind(self, rows: pa.Schema, key: tuple[str, ...]) -> BoundKeyed:
-        """As an operator of its own: one state row per key."""
+        """Bind as an operator of its own, with one state row per key."""
         return bind_per_key(self, rows, key, "aggregate")
 
 
@@ -121,7 +121,7 @@ def aggregate(**measures: Measure) -> Aggregate:
             )
         if measure.as_ is not None:
             raise AskedWrongly(
-                f"aggregate: '{name}' also has as_='{measure.as_}'; leave as_ out, "
-                "the keyword is the name"
+                f"aggregate: '{name}' also has as_='{measure.as_}', but the keyword is the name; "
+                "leave as_ out"
             )
     return Aggregate(measures)

@@ -1,4 +1,4 @@
-"""min, max and latest: one row of each group is picked by the order of a column."""
+"""min, max and latest: they pick one row of each group by the order of a column."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ from tidegate.pipelines.functions.measure import BoundMeasure, Measure
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """A column of the rows and the state column that holds the picked row's value of it."""
+    """A column of the rows, and the state column with the picked row's value of it."""
 
     column: str
     field: pa.Field
@@ -27,9 +27,9 @@ class Carried:
 
 @dataclass(frozen=True, slots=True)
 class BoundPick:
-    """Keeps the picked row of each group: the value it was picked by, and what it carries.
+    """Keeps the picked row of each group: the value that it was picked by, and other columns.
 
-    Rows whose `by` is null are never picked. Of equal rows the last one is.
+    A row whose `by` is null is never picked. Among equal rows the last one is picked.
     """
 
     by: Carried
@@ -39,22 +39,22 @@ class BoundPick:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The columns that it reads."""
+        """The columns of the rows that it reads."""
         return tuple(carried.column for carried in (self.by, *self.carried))
 
     @property
     def state(self) -> tuple[pa.Field, ...]:
-        """The value it was picked by, then what it carries."""
+        """The value that the row was picked by, then the other columns."""
         return self.by.field, *self.result[self.by_is_result :]
 
     @property
     def result(self) -> tuple[pa.Field, ...]:
-        """What it carries."""
+        """The columns of the picked row that are emitted."""
         mine = (self.by,) if self.by_is_result else ()
         return tuple(carried.field for carried in (*mine, *self.carried))
 
     def add(self, groups: Groups) -> Columns:
-        """The best of the earlier pick and the rows."""
+        """Pick the best of the earlier pick and the new rows."""
         by = self._joined(groups, self.by)
         group = np.concatenate([groups.state_group, groups.row_group])
         order = sortable(by)
@@ -76,7 +76,7 @@ class BoundPick:
         return columns
 
     def tell(self, columns: Columns) -> list[pa.Array]:
-        """What the picked row carries."""
+        """The emitted columns of the picked row."""
         return [columns[field.name] for field in self.result]
 
     def _joined(self, groups: Groups, carried: Carried) -> pa.Array:
@@ -92,7 +92,7 @@ class Extreme(Measure):
     smallest: bool
 
     def measure(self, rows: pa.Schema, name: str | None) -> BoundMeasure:
-        """Keeps one value per group."""
+        """Bind to the rows; the state is one value per group."""
         word = "min" if self.smallest else "max"
         found = ordered_column(rows, self.column, f"{word} of '{self.column}'")
         field = pa.field(name or f"{word}_{self.column}", found.type)
@@ -107,36 +107,36 @@ class Latest(Measure):
     by: str
 
     def measure(self, rows: pa.Schema, name: str | None) -> BoundMeasure:
-        """Keeps the row's columns and what it was picked by."""
+        """Bind to the rows; the state is the row's columns and the value it was picked by."""
         what = "latest"
         if not self.columns:
-            raise AskedWrongly("latest names no column; name at least one, as in latest('price')")
+            raise AskedWrongly("latest has no column; give at least one, as in latest('price')")
         by = ordered_column(rows, self.by, what)
         carried = []
         for column in self.columns:
             found = column_of(rows, column, what)
             if name is None:
-                told = column
+                emitted = column
             else:
-                told = name if len(self.columns) == 1 else f"{name}_{column}"
-            carried.append(Carried(column, pa.field(told, found.type)))
+                emitted = name if len(self.columns) == 1 else f"{name}_{column}"
+            carried.append(Carried(column, pa.field(emitted, found.type)))
         kept = pa.field(f"{carried[0].field.name}__by", by.type)
         return BoundPick(Carried(self.by, kept), tuple(carried))
 
 
 def min(column: str, *, as_: str | None = None) -> Extreme:
-    """The smallest value of `column` per key; null without a value."""
+    """The smallest value of `column` per key; null if there is no value."""
     return Extreme(as_, column, True)
 
 
 def max(column: str, *, as_: str | None = None) -> Extreme:
-    """The largest value of `column` per key; null without a value."""
+    """The largest value of `column` per key; null if there is no value."""
     return Extreme(as_, column, False)
 
 
 def latest(*columns: str, by: str = "timestamp", as_: str | None = None) -> Latest:
-    """These columns of the row with the largest `by` per key; of equal rows, the last to come.
+    """These columns of the row with the largest `by` per key; of equal rows, the last one.
 
-    The results keep their names; `as_` renames one column, and stands in front of several.
+    The results keep their names. `as_` renames a single column, and is a prefix for several.
     """
     return Latest(as_, columns, by)

@@ -1,7 +1,7 @@
-"""Sessions: runs of events of a key with less than a gap between them.
+"""Sessions: sequences of events of one key with less than a gap between them.
 
-An event opens the span [time, time + gap); spans of a key that overlap are one session. Events
-may come in any order, so one event may join two sessions that were apart.
+An event opens the span [time, time + gap); overlapping spans of a key are one session. Events may
+arrive in any order, so one event may merge two sessions.
 """
 
 from dataclasses import dataclass
@@ -29,13 +29,13 @@ _MOST = 2**62
 
 @dataclass(frozen=True, slots=True)
 class BoundSessions:
-    """Sessions of each key, open until the watermark reaches the last event plus the gap."""
+    """The sessions of each key. One is open until the watermark reaches its last event plus gap."""
 
     table: SpanTable
     gap_us: int
 
     def update(self, batch: KeyedBatch) -> Update:
-        """Join rows with open sessions; sessions that are over leave the state."""
+        """Merge rows into open sessions, and remove closed sessions from the state."""
         over_us = NEVER_CLOSED_US if batch.watermark_us is None else batch.watermark_us
         known = self.table.known(batch)
         row, rows = self._spans(batch, over_us)
@@ -59,7 +59,7 @@ class BoundSessions:
                 state=self.table.state_columns(batch, touched),
                 state_group=number[known_place[touched]],
                 count=int(np.count_nonzero(has_rows)),
-                every=True,  # a row that leaves the fold as it was may still prolong the session
+                every=True,  # a row that does not change the fold may still extend the session
             )
         )
         spans = united.take(has_rows)
@@ -81,7 +81,10 @@ class BoundSessions:
 
 
 def unite(spans: Spans) -> tuple[Spans, Numbers]:
-    """Join the spans of a key that overlap: the united ones by key and start, and each one's."""
+    """Merge overlapping spans of a key.
+
+    Returns the merged spans, by key and start, and for each span the number of its merged one.
+    """
     count = len(spans.key)
     if not count:
         return spans, np.empty(0, dtype=np.int64)
@@ -97,7 +100,7 @@ def unite(spans: Spans) -> tuple[Spans, Numbers]:
 
 
 def _by_key_and_start(spans: Spans) -> Numbers:
-    """The order by key, then start: one sort of one number where it fits."""
+    """The order by key, then start: a single sort where both fit into one number."""
     low = int(spans.start_us.min())
     width = int(spans.start_us.max()) - low + 1
     if width * (int(spans.key.max()) + 1) < _MOST:
@@ -108,14 +111,14 @@ def _by_key_and_start(spans: Spans) -> Numbers:
 def _furthest_so_far(key: Numbers, end_us: Numbers) -> Numbers:
     """For spans sorted by key, the running maximum of the ends within each key."""
     ends, rank = np.unique(end_us, return_inverse=True)
-    lifted = np.maximum.accumulate(key * len(ends) + rank)  # each key above all of the one before
+    lifted = np.maximum.accumulate(key * len(ends) + rank)  # every key above all smaller keys
     reach: Numbers = ends[lifted - key * len(ends)]
     return reach
 
 
 @dataclass(frozen=True, slots=True)
 class Sessions:
-    """A fold per key and session."""
+    """A keyed function: a fold per key and session."""
 
     fold: Fold
     gap: str
@@ -124,7 +127,7 @@ class Sessions:
     emit: Emit
 
     def bind(self, rows: pa.Schema, key: tuple[str, ...]) -> BoundKeyed:
-        """Check durations and columns; the state is due when its session ends."""
+        """Check durations and columns; a state row is due when its session ends."""
         what = "session"
         gap_us = duration_us(self.gap, what)
         table = SpanTable.bind(self.fold, rows, key, self.event_time, self.emit, what)
@@ -141,9 +144,9 @@ def sessions(
 ) -> Sessions:
     """`fold` (default: a count) per key and session: events with less than `gap` between them.
 
-    A session ends `gap` after its last event, and is over when the newest event is `delay` past
-    that. `emit="close"` tells of each session once, then; `emit="update"` tells of every session
-    that changed, after each micro-batch.
+    A session ends `gap` after its last event, and is closed when the newest event is `delay` past
+    that. `emit="close"` emits each session once, when it is closed; `emit="update"` emits every
+    session that changed, after each micro-batch.
     """
     fold = Count(None, None, None) if fold is None else fold
     check_fold(fold, "sessions")

@@ -1,4 +1,4 @@
-"""State rows that cover a span of event time: what windows and sessions have in common."""
+"""State rows for spans of event time: the common part of windows and sessions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,23 +19,23 @@ NEVER_CLOSED_US = np.iinfo(np.int64).min
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """Spans of some keys, with a fold's state beside them."""
+    """Spans of event time as columns: the number of the key, start and end."""
 
     key: Numbers
     start_us: Numbers
     end_us: Numbers
 
     def take(self, chosen: Numbers | Mask) -> "Spans":
-        """Some of them."""
+        """The chosen spans."""
         return Spans(self.key[chosen], self.start_us[chosen], self.end_us[chosen])
 
 
 @dataclass(frozen=True, slots=True)
 class SpanTable:
-    """How spans become rows of the state and of the output.
+    """Converts spans to rows of the state and of the output.
 
-    A span is [start, end): it is over, and the runtime hands it in as due, when the watermark has
-    reached its end.
+    A span is [start, end). It is closed when the watermark reaches its end; the runtime then passes
+    its state row in as due.
     """
 
     fold: BoundFold
@@ -58,7 +58,7 @@ class SpanTable:
         emit: Emit,
         what: str,
     ) -> "SpanTable":
-        """Check the event time and the fold; `what` is also the prefix of start and end."""
+        """Check the event time and the fold; `what` also prefixes the names of start and end."""
         time = time_type(time_column(rows, event_time, what))
         bound = fold.over(rows, key)
         span = (pa.field(f"{what}_start", time), pa.field(f"{what}_end", time))
@@ -69,7 +69,7 @@ class SpanTable:
         return cls(bound, key, event_time, span[0].name, span[1].name, time, upserts, output, emit)
 
     def keyed(self, update: Callable[[KeyedBatch], Update], delay: str, what: str) -> BoundKeyed:
-        """A keyed function over these spans: its state is due when a span ends."""
+        """A keyed function over these spans; a state row is due when its span ends."""
         return BoundKeyed(
             update=update,
             state=self.state,
@@ -82,7 +82,7 @@ class SpanTable:
 
     @property
     def state(self) -> pa.Schema:
-        """State columns without the key."""
+        """The state's columns without the key."""
         return pa.schema([self.upserts.field(i) for i in range(len(self.key), len(self.upserts))])
 
     def known(self, batch: KeyedBatch) -> Spans:
@@ -106,7 +106,7 @@ class SpanTable:
         moved: Mask,
         late_rows: int,
     ) -> Update:
-        """Spans that changed into the state; of the known ones, closed and moved ones out of it."""
+        """Write changed spans to the state, and remove the known ones that closed or moved."""
         if self.emit == "update":
             output = self.to_output(batch, spans, columns)
         else:
@@ -131,14 +131,14 @@ class SpanTable:
         return self._table(batch, spans if of is None else spans.take(of), results, self.output)
 
     def closed_output(self, batch: KeyedBatch, known: Spans, closed: Numbers) -> pa.Table:
-        """Result rows of state rows that are over, by key and start."""
+        """Result rows of closed spans, by key and start."""
         ordered = closed[np.lexsort((known.start_us[closed], known.key[closed]))]
         table = self.state_columns(batch, ordered)
         columns = {name: table[name].combine_chunks() for name in table.column_names}
         return self.to_output(batch, known.take(ordered), columns)
 
     def to_drops(self, batch: KeyedBatch, spans: Spans) -> pa.Table:
-        """What tells the runtime which state rows to drop."""
+        """The rows that name the state rows to drop."""
         keys = batch.keys.take(pa.array(spans.key))
         return keys.append_column(self.start, times_of(spans.start_us, self.time))
 
@@ -151,13 +151,13 @@ class SpanTable:
 
 
 def rows_taken(rows: pa.Table, needs: tuple[str, ...], chosen: Numbers) -> pa.Table:
-    """These rows, with only the columns that are needed."""
+    """The chosen rows, with only the columns that are needed."""
     index = pa.array(chosen)
     return pa.table({name: rows[name].take(index) for name in needs})
 
 
 def check_fold(fold: object, what: str) -> None:
-    """Only something that can be kept per span may stand inside."""
+    """Raise an error unless the argument is a fold, which can be kept per span."""
     if not isinstance(fold, Fold):
         raise AskedWrongly(
             f"{what} was given a {type(fold).__name__}; expected count(), sum(), mean(), min(), "
@@ -166,6 +166,6 @@ def check_fold(fold: object, what: str) -> None:
 
 
 def check_emit(emit: str, what: str) -> None:
-    """Refuse an unknown way to emit."""
+    """Raise an error for an unknown value of `emit`."""
     if emit not in get_args(Emit):
         raise AskedWrongly(f"{what}: unknown emit='{emit}'{nearest(emit, get_args(Emit))}")

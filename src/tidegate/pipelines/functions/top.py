@@ -1,7 +1,7 @@
 """The largest rows of each group, kept as one list per group.
 
-One state row with a list, not one state row per rank: a lookup then ends at the newest file that
-knows the key, and a change rewrites all ranks anyway.
+The state is one row with a list, not one row per rank: a lookup then ends at the newest file with
+the key, and a change rewrites all ranks anyway.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ _TOP = "top"
 
 @dataclass(frozen=True, slots=True)
 class BoundTop:
-    """Keeps the `n` largest rows of each group, largest first; of equal rows the earlier one."""
+    """Keeps the `n` largest rows of each group, largest first; among equal rows, the earlier."""
 
     n: int
     by: str
@@ -37,21 +37,21 @@ class BoundTop:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """What a row brings along."""
+        """The columns of the rows that it reads."""
         return tuple(field.name for field in self.fields)
 
     @property
     def state(self) -> tuple[pa.Field, ...]:
-        """One list of rows."""
+        """One column: a list of rows."""
         return (pa.field(_TOP, pa.list_(pa.struct(self.fields))),)
 
     @property
     def result(self) -> tuple[pa.Field, ...]:
-        """The rank, from 1, and the row."""
+        """The rank, from 1, and the row's columns."""
         return pa.field(self.rank, pa.int32()), *self.fields
 
     def fold(self, groups: Groups) -> Folded:
-        """Rows that beat the last of their group's list go in; the others cost one comparison."""
+        """Insert the rows that beat the last entry of their group; others cost one comparison."""
         lists = whole(groups.state[_TOP], self.state[0].type)
         kept_group = groups.state_group[_parents(lists)]
         columns = [
@@ -109,7 +109,7 @@ def _parents(lists: pa.Array) -> Numbers:
 
 
 def _place_in_run(numbers: Numbers) -> Numbers:
-    """Of numbers in which equal ones stand together, the place of each among its equals."""
+    """The position of each number in its run of equal numbers, from 0; equal ones are adjacent."""
     at = np.arange(len(numbers))
     starts = np.ones(len(numbers), dtype=np.bool_)
     starts[1:] = numbers[1:] != numbers[:-1]
@@ -118,7 +118,7 @@ def _place_in_run(numbers: Numbers) -> Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Top:
-    """The rows with the largest `by`."""
+    """A keyed function: the rows with the largest `by`."""
 
     n: int
     by: str
@@ -126,7 +126,7 @@ class Top:
     as_: str
 
     def over(self, rows: pa.Schema, key: tuple[str, ...]) -> BoundFold:
-        """Settle which columns a row brings along: `by`, then `of`, or all but the key."""
+        """Bind to the rows; each entry keeps `by` and `of`, or all columns but the key."""
         what = "top_n"
         ordered_column(rows, self.by, what)
         if self.of is None:
@@ -141,14 +141,14 @@ class Top:
         return BoundTop(self.n, self.by, fields, self.as_)
 
     def bind(self, rows: pa.Schema, key: tuple[str, ...]) -> BoundKeyed:
-        """As an operator of its own: one list per key."""
+        """Bind as an operator of its own, with one list per key."""
         return bind_per_key(self, rows, key, "top_n")
 
 
 def top_n(n: int, *, by: str, of: str | tuple[str, ...] | None = None, as_: str = "rank") -> Top:
-    """The `n` rows with the largest `by` per key; `of` names the columns to keep of them.
+    """The `n` rows with the largest `by` per key; `of` names the columns to keep.
 
-    Tells of the keys whose list changed: the whole list, with the rank from 1 in a column `as_`.
+    For each key whose list changed it emits the whole list, with the rank from 1 in a column `as_`.
     """
     if n < 1:
         raise AskedWrongly(f"top_n has n={n}; give at least 1")

@@ -30,7 +30,7 @@ class BoundWindow:
     size_us: int
 
     def update(self, batch: KeyedBatch) -> Update:
-        """Rows into their open windows; windows that are over out of the state."""
+        """Fold rows into their open windows, and remove closed windows from the state."""
         over_us = NEVER_CLOSED_US if batch.watermark_us is None else batch.watermark_us
         known = self.table.known(batch)
         row, number, late_rows = self._windows(batch, over_us)
@@ -53,7 +53,7 @@ class BoundWindow:
         return self.table.update(batch, spans, folded.columns, known, closed, moved, late_rows)
 
     def _windows(self, batch: KeyedBatch, over_us: int) -> tuple[Numbers, Numbers, int]:
-        """(row, number of the window) for each open window of each row, and how many had none."""
+        """Pairs (row, window number) for all open windows of each row, and the late rows' count."""
         time_us, present = microseconds_of(batch.rows[self.table.event_time])
         newest = time_us // self.every_us
         reach = -(-self.size_us // self.every_us)
@@ -62,25 +62,25 @@ class BoundWindow:
         inside: Mask = (end_us > time_us[:, None]) & (end_us > over_us)
         if present is not None:
             inside &= present[:, None]
-        row, nth = np.nonzero(inside)  # row by row, so that the order of the rows is kept
+        row, nth = np.nonzero(inside)  # row by row, which keeps the order of the rows
         late_rows = len(time_us) - int(np.count_nonzero(inside.any(axis=1)))
         return row, number[row, nth], late_rows
 
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Distinct (key, sub) pairs, by key and then sub."""
+    """Distinct pairs (key, sub), sorted by key and then sub."""
 
     key: Numbers
     sub: Numbers
     group: Numbers
-    """For each pair that was given, its number among the distinct ones."""
+    """For each input pair, its number among the distinct ones."""
     codes: Numbers
     subs: Numbers
 
     @classmethod
     def of(cls, key: Numbers, sub: Numbers, keys: int) -> "Pairs":
-        """Number the distinct pairs; `keys` is more than any key."""
+        """Number the distinct pairs; `keys` is larger than any key."""
         subs = _distinct(sub)
         code = key * len(subs) + np.searchsorted(subs, sub)
         size = keys * len(subs)
@@ -98,7 +98,7 @@ class Pairs:
         return cls(codes // len(subs), subs[codes % len(subs)], group, codes, subs)
 
     def find(self, key: Numbers, sub: Numbers) -> Numbers:
-        """The number of each of these pairs, -1 for a pair that is none of them."""
+        """The number of each of these pairs, or -1 if it is not among the distinct ones."""
         if not len(self.codes):
             return np.full(len(key), -1, dtype=np.int64)
         nth = np.searchsorted(self.subs, sub).clip(max=len(self.subs) - 1)
@@ -109,7 +109,7 @@ class Pairs:
 
 
 def _distinct(numbers: Numbers) -> Numbers:
-    """Sorted and each once; by flags where they lie close together, as windows do."""
+    """Distinct numbers, sorted; by flags if they lie close together, as window numbers do."""
     if not len(numbers):
         return numbers
     low = int(numbers.min())
@@ -123,7 +123,7 @@ def _distinct(numbers: Numbers) -> Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A fold per key and window of event time."""
+    """A keyed function: a fold per key and window of event time."""
 
     fold: Fold
     every: str
@@ -133,7 +133,7 @@ class Window:
     emit: Emit
 
     def bind(self, rows: pa.Schema, key: tuple[str, ...]) -> BoundKeyed:
-        """Check durations and columns; the state is due when its window ends."""
+        """Check durations and columns; a state row is due when its window ends."""
         what = "window"
         every_us, size_us = duration_us(self.every, what), duration_us(self.size, what)
         if size_us < every_us:
@@ -156,8 +156,9 @@ def window(
 ) -> Window:
     """`fold` per key and window: a window of `size` (default: `every`) begins at each `every`.
 
-    A window is over when the newest event is `delay` past its end. `emit="close"` tells of each
-    window once, then; `emit="update"` tells of every window that changed, after each micro-batch.
+    A window is closed when the newest event is `delay` past its end. `emit="close"` emits each
+    window once, when it is closed; `emit="update"` emits every window that changed, after each
+    micro-batch.
     """
     check_fold(fold, "window")
     check_emit(emit, "window")

@@ -1,1 +1,1 @@
-"""Backtests on a week of load, a minute a step (MST)."""
+"""Backtests on a week of load in steps of a minute (MST)."""

@@ -1,9 +1,9 @@
-"""The eight applications of the MST paper, as modelled truth for backtests.
+"""The eight applications of the MST paper, with modelled capacity curves for backtests.
 
-The paper prints peaks (table II) and draws the measured curves (fig. 6) without their numbers. The
-curves here are modelled: they reach the printed peaks and have the drawn shapes (near-linear,
-sub-linear, saturating, and VHT, which does not scale). They are what a backtest takes for true; no
-policy sees them, only noisy samples of them.
+The paper prints peaks (table II) and plots the measured curves (fig. 6) without their numbers. The
+curves here are models that reach the printed peaks and have the plotted shapes (near-linear,
+sub-linear, saturating, and VHT, which does not scale). A backtest uses them as the true capacity;
+policies never see them, only noisy samples.
 """
 
 from dataclasses import dataclass
@@ -16,28 +16,28 @@ from tidegate.errors import AskedWrongly, nearest
 Vector = NDArray[np.float64]
 
 TRAINING_MACHINES = (3, 4, 6, 8, 24)
-"""Where the paper measures before it predicts up to 128 machines (IV-B)."""
+"""The machine counts that the paper measures before it predicts up to 128 machines (IV-B)."""
 FLIGHT_TRAINING_MACHINES = (1, 2, 3, 5, 6, 8, 9, 11, 12, 14)
 MEASUREMENTS_PER_COUNT = 3
-"""How often each training count is measured (the paper's fig. 6 shows several marks per count)."""
+"""How often each training count is measured; the paper's fig. 6 shows several marks per count."""
 
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """One application's modelled true capacity: tau(m) = scale m^power / (1 + m / half)."""
+    """One application with its modelled capacity, tau(m) = scale m^power / (1 + m / half)."""
 
     name: str
     peak: float
-    """Largest load of the trace for this application, MB/s (table II)."""
+    """The largest load of the trace for this application, MB/s (table II)."""
     power: float
-    """1 is linear, 0 does not scale."""
+    """The scaling exponent: 1 is linear, 0 does not scale."""
     half: float
-    """Machines at which saturation has halved what linear growth would give."""
+    """The number of machines at which saturation halves the throughput."""
     noise: float
     """Standard deviation of an interval's capacity, relative to the mean (sigma_m / mu_m)."""
     max_machines: int = 128
     peak_machines: int = 100
-    """Machines that sustain the peak with the slack below: where the curve is pinned."""
+    """The number of machines at which the capacity is 4 % above the peak."""
     training_machines: tuple[int, ...] = TRAINING_MACHINES
 
     def mean(self) -> Vector:
@@ -48,7 +48,7 @@ class Application:
         return np.asarray(np.maximum.accumulate(scale * shape))
 
     def samples(self, rng: np.random.Generator) -> list[tuple[int, float]]:
-        """What a calibration before the start measures (IV-B): noisy, at few machine counts."""
+        """Samples of a calibration before the start (IV-B): noisy, at few machine counts."""
         mean = self.mean()
         return [
             (m, float(mean[m - 1] * (1 + self.noise * rng.standard_normal())))
@@ -57,7 +57,7 @@ class Application:
         ]
 
     def measure(self, machines: list[int], rng: np.random.Generator) -> list[tuple[int, float]]:
-        """Further samples, where two models disagree (III-A2)."""
+        """Further samples at these machine counts, where two models disagree (III-A2)."""
         mean = self.mean()
         return [
             (m, float(mean[m - 1] * (1 + self.noise * rng.standard_normal()))) for m in machines

@@ -40,11 +40,11 @@ from tidegate.sim.capacity.forecasts import (
 Vector = NDArray[np.float64]
 
 FEWEST_ROWS = 100 + CYCLE_MINUTES + 2
-"""The paper's ARMA fits a window of 100 and plans a cycle beyond it, U ahead."""
+"""The shortest trace: the paper's ARMA fits 100 minutes and forecasts U and a cycle beyond."""
 
 
 def policies(name: str) -> list[str]:
-    """The policy of this name (a table III number will do), or every one for `all`."""
+    """The policy with this name or number in table III, or every one for `all`."""
     if name == "all":
         return list(MACHINE_POLICIES)
     if name in MACHINE_POLICIES:
@@ -56,28 +56,28 @@ def policies(name: str) -> list[str]:
 
 
 class Shared:
-    """What every run over one trace shares: the trace and its forecasts, made when first needed."""
+    """A trace and its forecasts, shared by all runs over it and computed on first use."""
 
     def __init__(self, trace: Vector) -> None:
         self.trace = trace
 
     @cached_property
     def arma(self) -> dict[int, Forecast]:
-        """For the paper's policies 4 to 7."""
+        """ARMA forecasts, for the paper's policies 4 to 7."""
         return arma_table(self.trace)
 
     @cached_property
     def outlook(self) -> dict[int, Outlook]:
-        """For the priced policy: every minute."""
+        """Outlooks of every minute, for the priced policy."""
         return outlook_table(self.trace, 1)
 
     @cached_property
     def cycle_outlook(self) -> dict[int, Outlook]:
-        """For the priced policy that keeps to a cycle."""
+        """Outlooks of every cycle, for the priced policy that keeps to a cycle."""
         return outlook_table(self.trace, CYCLE_MINUTES)
 
     def prepare(self, names: list[str]) -> None:
-        """Make what these policies need, before the work is dealt out to processes."""
+        """Compute the forecasts that these policies need, before processes are forked."""
         if any(name in TABLE_III and TABLE_III[name].forecast for name in names):
             _ = self.arma
         if PRICED in names:
@@ -111,7 +111,7 @@ def make_policy(
 
 
 def trained_curve(body: Cluster) -> CapacityCurve:
-    """The paper's offline training (III-A): two curves, more samples where they disagree."""
+    """The paper's offline training (III-A): fit two curves, and sample where they disagree."""
     most = body.max_machines
     rng = np.random.default_rng([body.seed, 7])
     curves = []
@@ -135,33 +135,33 @@ def run_one(
     """One policy, application and seed over the whole trace."""
     body = cluster(shared.trace, application, seed)
     policy = make_policy(name, body, rho, shared, tuning)
-    at_once = name == "ground-truth"  # eq. 23's m_t knows no start-up time
+    at_once = name == "ground-truth"  # m_t of eq. 23 has no start-up time
     run = simulate(policy, body, startup_minutes=0) if at_once else simulate(policy, body)
     return body, run
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """One run in numbers."""
+    """The paper's measures of one run."""
 
     app: str
     policy: str
     seed: int
     qos: float
-    """Per cent, eq. 22."""
+    """QoS satisfaction rate in per cent (eq. 22)."""
     cost_vs_truth: float
-    """Eq. 23."""
+    """Cost relative to the ground truth (eq. 23)."""
     cost_vs_peak: float
-    """Eq. 24."""
+    """Cost relative to the static peak (eq. 24)."""
     max_backlog: float
-    """MB."""
+    """The largest backlog in MB."""
     scalings: int
     billed_vs_truth: float
-    """Eq. 23 when a machine is paid for while it starts, too."""
+    """Eq. 23 if machines are also paid for while they start."""
 
 
 def score(name: str, seed: int, body: Cluster, run: Run, startup_minutes: int = 2) -> Score:
-    """The paper's measures of a run."""
+    """Compute the paper's measures of a run."""
     needed = body.needed()
     machine_minutes = float(run.machines.sum())
     starting = 0 if name == "ground-truth" else startup_minutes * run.started
@@ -191,7 +191,7 @@ def grid(
     processes: int | None = None,
     tuning: Tuning | None = None,
 ) -> Iterator[Score]:
-    """Every combination, as each is done; in as many processes as there are cores."""
+    """Run every combination, in as many processes as there are cores; yield scores in order."""
     jobs: list[Job] = [(name, app, seed) for name in names for app in apps for seed in range(seeds)]
     shared.prepare(names)
     workers = min(processes or os.cpu_count() or 1, len(jobs))
@@ -202,7 +202,7 @@ def grid(
         return
     _INHERITED.clear()
     _INHERITED.update(shared=shared, rho=rho, tuning=tuning)
-    # forked, so that the tables are shared and not copied through a pipe
+    # Fork, so that the processes share the tables and nothing is copied through a pipe.
     context = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
         yield from pool.map(_job, jobs, chunksize=max(1, len(jobs) // (workers * 8)))
@@ -220,7 +220,7 @@ def _job(job: Job) -> Score:
 
 
 def rows(scores: list[Score]) -> list[dict[str, Any]]:
-    """The mean over the seeds of each application and policy, in order of appearance."""
+    """Average the seeds of each application and policy, in order of appearance."""
     groups: dict[tuple[str, str], list[Score]] = {}
     for one in scores:
         groups.setdefault((one.app, one.policy), []).append(one)

@@ -1,10 +1,10 @@
-"""The MST paper's time-stepped evaluation (V-A): a minute a step, machines that take time to start.
+"""The MST paper's evaluation (V-A): steps of a minute, and machines that take time to start.
 
-Machines that are let go leave at once; new ones arrive `startup_minutes` (U) after they are asked
-for. A capacity is drawn once per cycle of S minutes (the paper compares ten loads with a single
-MST value). What was not processed is backlog and stays. The policy is called once a minute with
-the same `Measurement` it would get from Spark, and may ask at any minute: the cycle is a discipline
-of the paper's policies, not of the cluster.
+Released machines leave at once; new ones start working `startup_minutes` (U) after the request. A
+capacity is drawn once per cycle of S minutes, as the paper compares ten loads with a single MST
+value. Load that was not processed stays as backlog. The policy is called once a minute with the
+same `Measurement` as on Spark, and may request machines at any minute: only the paper's policies
+keep to cycles, not the cluster.
 """
 
 from dataclasses import dataclass
@@ -27,49 +27,49 @@ CYCLE_MINUTES = 10
 STARTUP_MINUTES = 2
 """U of the paper."""
 BUSY_NOISE = 0.05
-"""Relative error of the measured busy cores: a utilisation is never read exactly."""
+"""Relative error of the measured busy cores: a measured utilisation is never exact."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """One application under one trace and one draw of its noise: the same for every policy."""
+    """One application under one trace, with one draw of its noise, the same for every policy."""
 
     application: Application
     load: Vector
-    """lambda_t in MB/s, one value a minute."""
+    """lambda_t in MB/s, one value per minute."""
     mean_capacity: Vector
-    """mu_m for m = 1 to the most machines."""
+    """mu_m for m = 1 to `max_machines`."""
     capacity_noise: Vector
     """One factor per cycle: tau = mu_m times this."""
     busy_noise: Vector
     """One factor per minute on the measured busy cores."""
     training: tuple[tuple[int, float], ...]
-    """The samples a calibration took before the start."""
+    """The samples of a calibration before the start."""
     seed: int
 
     @property
     def max_machines(self) -> int:
-        """The most there are."""
+        """The size of the cluster."""
         return len(self.mean_capacity)
 
     def capacity(self, machines: Machines) -> Vector:
-        """tau_tru at each minute for these machines (one count per minute)."""
+        """tau_tru at each minute with these machines (one count per minute)."""
         cycles = np.arange(len(machines)) // CYCLE_MINUTES
         return np.asarray(self.mean_capacity[machines - 1] * self.capacity_noise[cycles])
 
     def needed(self) -> Machines:
         """Ground truth (V-A4): the fewest machines at each minute whose tau_tru exceeds lambda_t.
 
-        All there are, where even they are not enough.
+        Where no number is enough it is `max_machines`.
         """
         cycles = np.arange(len(self.load)) // CYCLE_MINUTES
         wanted = self.load / self.capacity_noise[cycles]
-        # the mean curve never falls, so the first that exceeds is where `wanted` sorts in
+        # The mean curve never falls, so a binary search finds the first count that exceeds it.
         first = np.searchsorted(self.mean_capacity, wanted, side="right") + 1
         return np.minimum(first, self.max_machines).astype(np.int64)
 
     def needed_per_cycle(self) -> Machines:
-        """The least that a schedule can do that keeps its machines for whole cycles."""
+        """The fewest machines at each minute for a schedule that keeps them for whole cycles."""
         needed = self.needed()
         pad = -len(needed) % CYCLE_MINUTES
         cycles = np.pad(needed, (0, pad), mode="edge").reshape(-1, CYCLE_MINUTES).max(axis=1)
@@ -77,19 +77,21 @@ class Cluster:
 
 
 def scale_to_peak(trace: Vector, application: Application) -> Vector:
-    """The trace in MB/s: its largest minute becomes the application's peak of table II.
+    """Scale the trace to MB/s: its largest minute becomes the application's peak of table II.
 
     The curves sustain 1.04 times the peak with about 100 of 128 machines (14 of 16 for the
-    flights), so the largest configuration sustains the largest load, noise included.
+    flights), so the whole cluster sustains the largest load even with noise.
     """
     peak = float(trace.max())
     if peak <= 0:
-        raise AskedWrongly("The trace has no load at all: every count is 0, nothing to scale.")
+        raise AskedWrongly(
+            "Every count of the trace is 0, so it cannot be scaled: give a trace with load."
+        )
     return np.asarray(trace * (application.peak / peak))
 
 
 def cluster(trace: Vector, application: Application, seed: int) -> Cluster:
-    """This application under this trace, with the noise that the seed draws."""
+    """Set up this application under this trace, with the noise of this seed."""
     rng = np.random.default_rng([seed, *application.name.encode()])
     training = tuple(application.samples(rng))
     cycles = -(-len(trace) // CYCLE_MINUTES)
@@ -101,28 +103,28 @@ def cluster(trace: Vector, application: Application, seed: int) -> Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What happened, minute by minute."""
+    """The course of a run, with one entry per minute."""
 
     machines: Machines
-    """Machines up and working: what eq. 23 counts."""
+    """Machines that have started: eq. 23 counts these."""
     capacity: Vector
     backlog: Vector
-    """MB waiting at the end of each minute."""
+    """Backlog in MB at the end of each minute."""
     satisfied: NDArray[np.bool_]
     """I(tau_tru(m_t) > lambda_t) of eq. 22."""
     scalings: int
-    """How often the number asked for changed."""
+    """How often the requested number of machines changed."""
     started: int
-    """Machines started in all."""
+    """The total number of machines started."""
 
     @property
     def qos(self) -> float:
-        """QoS satisfaction rate of eq. 22, as a share of 1."""
+        """QoS satisfaction rate of eq. 22, from 0 to 1."""
         return float(self.satisfied.mean())
 
 
 def simulate(policy: Policy, body: Cluster, *, startup_minutes: int = STARTUP_MINUTES) -> Run:
-    """Every minute of the trace in turn: work, measure, decide, act."""
+    """For every minute of the trace in turn: process the load, measure, decide, act."""
     load = body.load
     minutes = len(load)
     mean = body.mean_capacity.tolist()
@@ -130,7 +132,7 @@ def simulate(policy: Policy, body: Cluster, *, startup_minutes: int = STARTUP_MI
     busy_noise = body.busy_noise.tolist()
     most = body.max_machines
     up = int(body.needed()[0])
-    """The pipeline ran before the trace begins: it starts with what the first minute needs."""
+    """The pipeline was running before the trace: it starts with what the first minute needs."""
     starting: list[tuple[int, int]] = []
     machines = np.empty(minutes, dtype=np.int64)
     backlog_at = np.empty(minutes)
@@ -172,7 +174,7 @@ def simulate(policy: Policy, body: Cluster, *, startup_minutes: int = STARTUP_MI
             started += target - asked
         else:
             leaving = asked - target
-            while leaving and starting:  # those still starting are let go first
+            while leaving and starting:  # machines that are still starting are released first
                 ready, count = starting.pop()
                 if count > leaving:
                     starting.append((ready, count - leaving))

@@ -1,9 +1,9 @@
-"""Forecasts of a trace, made once and shared: they depend on the load alone.
+"""Forecasts of a trace, computed once and shared by all backtests over it.
 
-Application, seed and policy change what is asked for, never what arrives. All forecasters here are
-equivariant (twice the load, twice the forecast), so a table made in the trace's own unit serves
-every application after one multiplication. What is replayed is what the live forecaster said at
-that minute, from the minutes before it.
+Forecasts depend on the load alone; application, seed and policy only change the machines. All
+forecasters here are equivariant (twice the load, twice the forecast), so a table in the trace's own
+unit serves every application after one multiplication. Each entry is the live forecaster's output
+at that minute, from the minutes before it.
 """
 
 from collections.abc import Mapping
@@ -31,13 +31,13 @@ class ReplayedForecaster:
         self._seen = 0
 
     def observe(self, value: float, at_s: float) -> None:
-        """The table knows the values: only count."""
+        """Count the value; the table was made from the values themselves."""
         self._seen += 1
 
     def forecast(self, steps: int) -> Forecast:
-        """What was forecast after as many values."""
-        said = _at(self._table, self._seen)
-        return Forecast(said.mean[:steps] * self._scale, said.variance[:steps] * self._scale**2)
+        """The forecast that was made after as many values."""
+        found = _at(self._table, self._seen)
+        return Forecast(found.mean[:steps] * self._scale, found.variance[:steps] * self._scale**2)
 
 
 class ReplayedOutlook:
@@ -49,16 +49,16 @@ class ReplayedOutlook:
         self._seen = 0
 
     def observe(self, load: float, at_s: float) -> None:
-        """The table knows the values: only count."""
+        """Count the value; the table was made from the values themselves."""
         self._seen += 1
 
     def outlook(self) -> Outlook:
-        """What was foreseen after as many values."""
+        """The outlook that was made after as many values."""
         return _at(self._table, self._seen).scaled(self._scale)
 
 
 def arma_table(trace: Vector) -> dict[int, Forecast]:
-    """The paper's ARMA (order chosen once, window of 100) at each t - U, U + S steps ahead."""
+    """The paper's ARMA forecasts (fixed order, window of 100) at each t - U, U + S steps ahead."""
     forecaster = ArmaForecaster(reselect_steps=0)
     table = {}
     for seen, value in enumerate(trace.tolist(), start=1):
@@ -69,7 +69,7 @@ def arma_table(trace: Vector) -> dict[int, Forecast]:
 
 
 def outlook_table(trace: Vector, cycle_minutes: int) -> dict[int, Outlook]:
-    """The analogues' outlook at each t - U of cycles of this length."""
+    """Outlooks by analogues at each t - U, for cycles of this length."""
     analogues = Analogues(lead=STARTUP_MINUTES, length=cycle_minutes)
     table = {}
     for seen, value in enumerate(trace.tolist(), start=1):
@@ -84,5 +84,6 @@ def _at(table: Mapping[int, T], seen: int) -> T:
         return table[seen]
     except KeyError:
         raise TidegateError(
-            f"No forecast was kept after {seen} minutes: the policy's cycle is not the table's."
+            f"There is no forecast after {seen} minutes: the policy's cycle differs from the "
+            "table's; use the same cycle for both."
         ) from None

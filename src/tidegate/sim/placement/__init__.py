@@ -1,1 +1,1 @@
-"""Executors on nodes: the three paradigms compared (Elasticutor 5)."""
+"""Simulated executors on nodes, to compare the three paradigms (Elasticutor 5)."""

@@ -1,4 +1,4 @@
-"""A topology on a cluster under one of the paradigms: throughput, latency, state and data moved."""
+"""Simulates a topology under one of the paradigms: throughput, latency, state and data moved."""
 
 from dataclasses import dataclass, field
 
@@ -15,7 +15,7 @@ from tidegate.sim.placement.split_and_merge import Regrouping
 
 STEP_S = 0.1
 CONTROL_S = 1.0
-"""How often loads are looked at and shards and cores change hands."""
+"""How often loads are measured, and shards and cores reassigned."""
 
 Counts = npt.NDArray[np.int64]
 Vector = npt.NDArray[np.float64]
@@ -30,36 +30,37 @@ class ElasticOperator:
     bytes_in: float
     bytes_out: float
     weight: float = 1.0
-    """Its part in a tuple's latency: one over the number of parallel branches."""
+    """Its weight in a tuple's latency: one over the number of parallel branches."""
     executors: int | None = None
-    """Elastic executors of this operator, where they are not the experiment's."""
+    """Elastic executors of this operator; by default those of the experiment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """What runs on what."""
+    """A topology, its load, the cluster and the paradigm."""
 
     operators: tuple[ElasticOperator, ...]
     keys: KeyLoad
     nodes: Nodes = field(default_factory=Nodes)
     paradigm: Paradigm = "executor-centric"
     offered: float = 1.0
-    """Tuples offered, in parts of what all cores could process."""
+    """The offered load, relative to the capacity of all cores."""
     patient: bool = False
-    """What back-pressure holds up waits at the source, and counts in the latency."""
+    """Whether tuples held up by back-pressure wait at the source and count in the latency; if not,
+    they are never emitted."""
     executors: int = 32
     """Elastic executors per operator (y)."""
     shards_each: int = 256
     """Shards per elastic executor (z)."""
     shards: int = 8192
-    """Shards per operator for the static and the resource-centric paradigm."""
+    """Shards per operator in the static and the resource-centric paradigm."""
     shard_bytes: float = 32.0 * 1024
     upstream: int = 32
     """Upstream executors that a resource-centric change must synchronise with."""
     shards_per_synchronisation: int = 1
-    """Shards that a resource-centric synchronisation moves (the paper's: each its own)."""
+    """Shards that a resource-centric synchronisation moves; one in the paper."""
     regroup_every_s: float | None = None
-    """How often elastic executors are split and merged; None: never, as in the paper."""
+    """How often elastic executors are split and merged; with None never, as in the paper."""
     seconds: float = 120.0
     warm_up_s: float = 15.0
     seed: int = 7
@@ -67,30 +68,30 @@ class Experiment:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was seen after the warm-up."""
+    """The measurements of a run after its warm-up."""
 
     throughput: float
     """Source tuples per second."""
     latency_s: float
     state_bytes_per_s: float
-    """State that went from one node to another."""
+    """State that was sent from one node to another."""
     remote_bytes_per_s: float
     """Data between executors and their remote cores."""
     moves: int
     executors: int
-    """Groups of shards at the end: executors, where those are elastic."""
+    """Groups of shards at the end: executors in the elastic paradigms, operators otherwise."""
     scheduling_ms: float
-    """Median of a decision: allocation, and placement where cores change hands."""
+    """Median time of a decision: allocation, and placement if cores were reassigned."""
     series: tuple[float, ...]
     """Tuples per second, second by second."""
 
 
 def stock_exchange() -> tuple[ElasticOperator, ...]:
-    """The topology of figure 14: a transactor, 6 operators of statistics and 5 of events.
+    """The topology of figure 14: a transactor, 6 operators for statistics and 5 for events.
 
-    The paper tells tuple sizes and no costs. It reports 218,600 orders a second on 256 cores, so
-    an order costs at most 1.17 ms in all; here the transactor takes 0.2 ms and each of the others
-    0.08 ms, 1.08 ms together. There are 64 executors, two for each of 32 nodes.
+    The paper gives tuple sizes but no costs. It reports 218,600 orders a second on 256 cores, so
+    an order costs at most 1.17 ms in total. Here the transactor takes 0.2 ms and each of the others
+    0.08 ms, together 1.08 ms. There are 64 executors, two per node.
     """
     names = [f"statistics{n}" for n in range(6)] + [f"events{n}" for n in range(5)]
     behind = [
@@ -108,7 +109,7 @@ def stock_exchange() -> tuple[ElasticOperator, ...]:
 def micro(
     omega: float, paradigm: Paradigm, *, tuple_bytes: float = 128.0, keys: int = 10_000
 ) -> Experiment:
-    """Elasticutor's micro-benchmark (5.1) with omega shuffles a minute."""
+    """Elasticutor's micro-benchmark (5.1) with omega shuffles of the keys per minute."""
     operator = ElasticOperator(
         name="calculator", work_s=0.001, bytes_in=tuple_bytes, bytes_out=tuple_bytes
     )
@@ -120,7 +121,7 @@ def micro(
 
 
 def stocks(paradigm: Paradigm) -> Experiment:
-    """The stock exchange (5.4): 12 operators share the cores."""
+    """The stock exchange (5.4), with 12 operators that share the cores."""
     return Experiment(
         operators=stock_exchange(),
         keys=Stocks(),
@@ -131,7 +132,7 @@ def stocks(paradigm: Paradigm) -> Experiment:
 
 
 def run(experiment: Experiment) -> Outcome:
-    """Runs it, step by step."""
+    """Simulate an experiment."""
     return _Run(experiment).run()
 
 
@@ -246,7 +247,7 @@ class _Run:
         )
 
     def _latency_s(self, rate: float, far: npt.NDArray[np.bool_]) -> float:
-        """A patient source has an arrival rate of its own (Little needs that one)."""
+        """Latency now. With a patient source Little's law needs the offered rate."""
         if self._what.patient:
             rate = self._what.offered * self._capacity
         if rate <= 0.0:
@@ -254,7 +255,7 @@ class _Run:
         return self._fluid.latency_s(self._per_tuple, rate, far) + self._at_source / rate
 
     def _speed(self, far: npt.NDArray[np.bool_]) -> Vector:
-        """Remote cores are slowed where the data that goes to them exceeds a node's network."""
+        """The speed of each core: remote ones are slower if their data exceed a node's network."""
         speed = np.ones(self._nodes.cores)
         if not far.any():
             return speed
@@ -284,7 +285,7 @@ class _Run:
         return np.where(work > 0.0, slowed / np.maximum(work, 1e-12), 1.0)
 
     def _control(self, now_s: float) -> None:
-        """Measure, and change what the paradigm may change."""
+        """Measure loads, and reassign shards and cores as far as the paradigm allows."""
         if self._planned is None:
             self._loads.observe(self._seen, now_s)
         if self._regrouping is not None:
@@ -322,7 +323,7 @@ class _Run:
         self._paused_until_s = drained_s + handshakes_s + float(sent_s.max())
 
     def _resume(self, now_s: float) -> None:
-        """The end of a resource-centric synchronisation: the new route, and all go on."""
+        """At the end of a resource-centric synchronisation, apply the new route and resume."""
         if self._planned is not None and now_s >= self._paused_until_s:
             self._fluid.route[:] = self._planned
             self._fluid.moving_to[:] = self._planned
@@ -330,7 +331,7 @@ class _Run:
 
 
 def _turns(groups: Counts) -> Counts:
-    """1, 2, 3, ... within each group: an executor moves its shards one after the other."""
+    """Number the moves 1, 2, 3, ... within each executor, which moves its shards one by one."""
     order = np.argsort(groups, kind="stable")
     begins = np.flatnonzero(np.diff(groups[order], prepend=-1))
     turn = np.empty(len(groups), np.int64)

@@ -1,15 +1,15 @@
-"""Streams as fluid through shards and cores, a tenth of a second a step.
+"""A fluid model of tuples in shards and cores, in steps of a tenth of a second.
 
-What is assumed:
-- Tuples are divisible; a core serves its shards in proportion to what waits in each. Every operator
-  sees the source's tuples (times its ratio) in the step in which they are emitted.
-- Back-pressure: the source emits as much as it is offered, but never so much that a core would
-  have more than `QUEUE_S` of work waiting (Storm's receive buffer: 1,024 tuples of 1 ms).
-- A shard that is being moved is served by its old core until what was pending there is done and
-  its state has been sent; what arrives meanwhile waits at the receiver (Elasticutor 3.3).
-- Latency is the backlog over the throughput (Little) plus service and M/M/1 wait at each core at
-  its load, which the fluid does not see, plus a hop each way for tuples that go to remote cores.
-  A patient source holds back what it may not emit, and that counts as backlog too.
+Assumptions:
+- Tuples are divisible, and a core serves its shards in proportion to their queues. Every operator
+  gets the source's tuples (times its ratio) in the step in which they are emitted.
+- Back-pressure: the source emits what is offered, as long as no core gets more than `QUEUE_S` of
+  queued work (Storm's receive buffer: 1,024 tuples of 1 ms).
+- While a shard moves, its old core works off the pending tuples and its state is sent. Tuples that
+  arrive in the meantime wait at the receiver (Elasticutor 3.3).
+- Latency is the backlog over the throughput (Little's law), plus service and M/M/1 wait at each
+  core's load, which the fluid model does not include, plus a hop each way for tuples on remote
+  cores. What a patient source holds back counts as backlog too.
 """
 
 from dataclasses import dataclass
@@ -21,9 +21,9 @@ from tidegate.models.queueing.erlang import mean_delay
 
 QUEUE_S = 1.024
 HOP_S = 0.0005
-"""One way through the network between two nodes."""
+"""One-way network latency between two nodes."""
 _STEADIEST = 0.98
-"""Above this load the wait is backlog, and the fluid has it."""
+"""Cap on the load in the M/M/1 wait: above it the wait is backlog, which the fluid includes."""
 
 Counts = npt.NDArray[np.int64]
 Vector = npt.NDArray[np.float64]
@@ -31,26 +31,26 @@ Vector = npt.NDArray[np.float64]
 
 @dataclass(slots=True, eq=False)
 class Fluid:
-    """Shards as columns, and where their tuples are."""
+    """Shards as columns, with their queued tuples."""
 
     route: Counts
     """The core of each shard."""
     work_s: Vector
     """Work of one tuple, per shard."""
     weight: Vector
-    """What each shard's operator counts in the latency: 1, or less for one of many branches."""
+    """The weight of each shard's operator in the latency: 1, or less for one of many branches."""
     cores: int
     pending: Vector
-    """Tuples at the cores."""
+    """Tuples queued at the shard's core."""
     waiting: Vector
-    """Tuples at the receiver, because their shard is being moved."""
+    """Tuples held at the receiver because their shard is moving."""
     moving_until_s: Vector
-    """When a move ends; 0 where there is none."""
+    """When the shard's move ends; 0 if it does not move."""
     moving_to: Counts
 
     @classmethod
     def of(cls, route: Counts, work_s: Vector, weight: Vector, cores: int) -> "Fluid":
-        """Empty queues."""
+        """A model with empty queues."""
         none = np.zeros(len(route))
         return cls(
             route.copy(),
@@ -64,12 +64,15 @@ class Fluid:
         )
 
     def queued_s(self) -> Vector:
-        """Work that waits for each core."""
+        """Seconds of work queued for each core."""
         work = (self.pending + self.waiting) * self.work_s
         return np.asarray(np.bincount(self.route, work, self.cores), np.float64)
 
     def emission(self, per_tuple: Vector, offered: float, dt_s: float) -> float:
-        """Source tuples of this step, of those offered: `per_tuple` of each go to each shard."""
+        """How many of the offered source tuples are emitted in this step.
+
+        Each of them causes `per_tuple` tuples at each shard.
+        """
         work = np.bincount(self.route, per_tuple * self.work_s, self.cores)
         room = np.maximum(QUEUE_S + dt_s - self.queued_s(), 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -77,12 +80,12 @@ class Fluid:
         return float(min(offered, bound.min()))
 
     def move(self, shards: Counts, cores: Counts, until_s: Vector) -> None:
-        """Shards begin to move."""
+        """Start to move shards to other cores."""
         self.moving_to[shards] = cores
         self.moving_until_s[shards] = until_s
 
     def arrive(self, tuples: Vector, now_s: float) -> None:
-        """Tuples of a step; moves that are over by now take effect first."""
+        """Add the tuples of a step, after completing the moves that have ended."""
         over = (self.moving_until_s > 0.0) & (self.moving_until_s <= now_s)
         if over.any():
             self.route[over] = self.moving_to[over]
@@ -94,7 +97,7 @@ class Fluid:
         self.pending += np.where(held, 0.0, tuples)
 
     def serve(self, speed: Vector, dt_s: float) -> Vector:
-        """Each core works for a step; the tuples done, per shard."""
+        """Let each core work for a step; return the completed tuples per shard."""
         work = np.bincount(self.route, self.pending * self.work_s, self.cores)
         share = np.minimum(1.0, dt_s * speed / np.maximum(work, 1e-12))
         done = self.pending * share[self.route]
@@ -102,10 +105,7 @@ class Fluid:
         return done
 
     def latency_s(self, per_tuple: Vector, rate: float, far: npt.NDArray[np.bool_]) -> float:
-        """Mean time of a tuple in the system at this moment.
-
-        `far` says which shards are served away from their executor's node.
-        """
+        """Mean latency of a tuple at present; `far` marks shards served by remote cores."""
         backlog = float(((self.pending + self.waiting) * self.weight).sum()) / rate
         load = np.bincount(self.route, per_tuple * self.work_s, self.cores) * rate
         wait = mean_delay(np.ones(self.cores), np.minimum(load, _STEADIEST))

@@ -1,4 +1,4 @@
-"""Which keys are hot when: Elasticutor's micro-benchmark (5.1) and its stock exchange (5.4)."""
+"""Key distributions that change: Elasticutor's micro-benchmark (5.1) and stock exchange (5.4)."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -18,17 +18,17 @@ class KeyLoad(Protocol):
         ...
 
     def era(self, at_s: float) -> int:
-        """Changes when the shares do."""
+        """A number that changes whenever the shares change."""
         ...
 
     def shares(self, era: int) -> Vector:
-        """Of all keys, adding up to 1."""
+        """The shares of all keys, which add up to 1."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ShuffledZipf:
-    """Zipf frequencies, dealt to other keys omega times a minute."""
+    """Zipf frequencies, reassigned to other keys omega times a minute."""
 
     keys: int = 10_000
     exponent: float = 0.5
@@ -36,11 +36,11 @@ class ShuffledZipf:
     seed: int = 7
 
     def era(self, at_s: float) -> int:
-        """How often the keys have been shuffled."""
+        """How often the keys have been shuffled by this time."""
         return int(at_s * self.shuffles_per_minute / 60.0 + 1e-9)
 
     def shares(self, era: int) -> Vector:
-        """The same frequencies in another order."""
+        """The zipf frequencies in the random order of this era."""
         weights = np.arange(1, self.keys + 1.0) ** -self.exponent
         order = np.random.default_rng((self.seed, era)).permutation(self.keys)
         return np.asarray(weights[order] / weights.sum())
@@ -48,11 +48,11 @@ class ShuffledZipf:
 
 @dataclass(frozen=True, slots=True)
 class Stocks:
-    """Orders of stocks: a zipf of popularity, and every stock's own ups, downs and bursts.
+    """Orders of stocks: zipf popularity, with a drift and bursts of each stock.
 
-    The paper's dataset is not public. Figure 15 shows rates of single stocks that wander over
-    minutes and multiply within seconds: here a stock's logarithm follows a stationary
-    autoregression, and now and then one stock's rate is `burst` times as high for a while.
+    The paper's dataset is not public. Its figure 15 shows rates of single stocks that drift over
+    minutes and multiply within seconds. Here the logarithm of a stock's rate is a stationary
+    autoregression, and now and then one stock's rate is `burst` times as high for `burst_s`.
     """
 
     keys: int = 1_500
@@ -66,11 +66,11 @@ class Stocks:
     seed: int = 7
 
     def era(self, at_s: float) -> int:
-        """A second each."""
+        """The second; the shares change every second."""
         return int(at_s + 1e-9)
 
     def shares(self, era: int) -> Vector:
-        """Shares in this second, the same however one gets there."""
+        """The shares in this second, computed from the seed alone."""
         window = int(3 * self.memory_s)
         decay = np.exp(-1.0 / self.memory_s)
         level = np.zeros(self.keys)

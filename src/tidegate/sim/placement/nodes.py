@@ -1,7 +1,7 @@
-"""Nodes with cores and a network, and what a change of placement costs on them.
+"""Nodes with cores and a network, and the cost of a change of placement.
 
-Figures are those of Elasticutor's section 5: 8 cores a node, 1 Gbit/s, 2 ms to synchronise one
-party. A synchronisation with all upstream executors is one such handshake with each.
+The figures are those of Elasticutor's section 5: 8 cores per node, 1 Gbit/s, 2 ms to synchronise
+with one party. Synchronising with all upstream executors takes one such handshake with each.
 """
 
 from dataclasses import dataclass
@@ -17,17 +17,19 @@ Vector = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nodes:
-    """Equal nodes; core c is on node c // cores_each."""
+    """Identical nodes; core c is on node c // cores_each."""
 
     count: int = 32
     cores_each: int = 8
     bandwidth_bytes_per_s: float = 125e6
     handshake_s: float = 0.002
-    """One synchronisation with one party (5.1: around 2 ms)."""
+    """A synchronisation with one party (5.1: around 2 ms)."""
 
     def __post_init__(self) -> None:
         if self.count < 1 or self.cores_each < 1 or not self.bandwidth_bytes_per_s > 0.0:
-            raise AskedWrongly("a cluster needs nodes, cores and a network; give more than 0 each")
+            raise AskedWrongly(
+                "a cluster needs nodes, cores and a bandwidth; give more than 0 of each"
+            )
 
     @property
     def cores(self) -> int:
@@ -40,7 +42,7 @@ class Nodes:
         return np.arange(self.cores) // self.cores_each
 
     def transfer_s(self, source: Counts, state_bytes: Vector) -> Vector:
-        """When each state has left its node, if what leaves a node goes one after the other."""
+        """When each state has left its node; states that leave the same node go one by one."""
         order = np.argsort(source, kind="stable")
         sent = np.cumsum(state_bytes[order])
         ends = np.flatnonzero(np.diff(source[order], prepend=-1))

@@ -1,10 +1,10 @@
-"""The paradigms of Elasticutor (2.2, 5): who may change what, and what a change stops.
+"""The paradigms of Elasticutor (2.2, 5): what each may change, and what a change interrupts.
 
-All of them are groups of shards that own cores. Static: an operator is a group, nothing changes.
+In all of them, groups of shards own cores. Static: an operator is a group, and nothing changes.
 Resource-centric: an operator is a group, its shards are balanced over its cores, and each change
 stops all upstream executors. Executor-centric: each executor is a group, its shards are balanced
-over its cores, and a change stops the shards that move. Naive executor-centric is the same without
-placement: at each change all cores are dealt anew.
+over its cores, and a change stops only the shards that move. Naive executor-centric is the same
+without placement: each change assigns all cores anew.
 """
 
 import time
@@ -29,12 +29,12 @@ Counts = npt.NDArray[np.int64]
 Vector = npt.NDArray[np.float64]
 
 _WORTH_IT = 1.05
-"""Cores change hands when the model says that the latency falls by more than this."""
+"""Cores are reassigned if the model predicts that latency falls by more than this factor."""
 
 
 @dataclass(slots=True, eq=False)
 class Groups:
-    """Groups of shards, the cores that each owns, and the control objects that change both."""
+    """Groups of shards and the cores that each owns, with the decisions that change both."""
 
     nodes: Nodes
     group_of: Counts
@@ -46,9 +46,9 @@ class Groups:
     shard_bytes: float
     naive: bool = False
     operator_of: Counts = field(default_factory=lambda: np.zeros(0, np.int64))
-    """The operator of each group; all are one operator's where it is not given."""
+    """The operator of each group; by default all belong to one operator."""
     owned: list[list[int]] = field(default_factory=list)
-    """The cores of each group; a position in it is the number of a task."""
+    """The cores of each group; the position of a core is the number of its task."""
     home: Counts = field(default_factory=lambda: np.zeros(0, np.int64))
     scheduling_s: list[float] = field(default_factory=list)
     """How long each decision took."""
@@ -66,7 +66,7 @@ class Groups:
             self.home = np.arange(count) % self.nodes.count
 
     def begin(self, load: Vector) -> Counts:
-        """Cores by each group's load in `cores`, on its own node while there is room; the route."""
+        """Assign cores by each group's load, on its own node if possible; return the route."""
         cores = self._cores(load / self.work_s)
         room = np.full(self.nodes.count, self.nodes.cores_each)
         held = np.zeros((self.nodes.count, len(cores)), np.int64)
@@ -80,7 +80,7 @@ class Groups:
         return route
 
     def rescale(self, route: Counts, rates: Vector, loads: Vector) -> Counts:
-        """The next route: cores change hands where it pays, and each group is balanced."""
+        """Reassign cores if it pays, balance each group, and return the new route."""
         begin_s = time.perf_counter()
         self._reassign(rates)
         self.scheduling_s.append(time.perf_counter() - begin_s)
@@ -90,11 +90,11 @@ class Groups:
         return new
 
     def far(self, route: Counts) -> npt.NDArray[np.bool_]:
-        """Which shards are served away from the node of their executor."""
+        """Which shards are served by a core on another node than their executor's."""
         return np.asarray(route // self.nodes.cores_each != self.home[self.group_of])
 
     def _cores(self, rates: Vector) -> Counts:
-        """Cores of each group by the queueing model; all there are."""
+        """The cores of each group by the queueing model, using all cores of the cluster."""
         rates = np.maximum(rates, 1e-6)
         while True:
             try:
@@ -126,7 +126,7 @@ class Groups:
         return held
 
     def _anywhere(self, wanted: Counts) -> Counts:
-        """Naive: cores are dealt anew in the order of the nodes, whoever had them."""
+        """The naive placement: assign cores in the order of the nodes, ignoring present owners."""
         ends = np.cumsum(wanted)
         dealt = np.repeat(np.arange(len(wanted)), wanted)
         cores = np.zeros((self.nodes.count, len(wanted)), np.int64)
@@ -134,7 +134,7 @@ class Groups:
         return cores
 
     def _own(self, cores: Counts) -> None:
-        """Cores by number, first given and then taken; who keeps some on a node keeps the same."""
+        """Turn core counts into core numbers: release, then take. Kept cores stay the same."""
         each = self.nodes.cores_each
         groups = [str(group) for group in range(len(self.owned))]
         nodes = [str(node) for node in range(self.nodes.count)]
@@ -153,7 +153,7 @@ class Groups:
                 owned.extend(taken.tolist())
 
     def _balanced(self, group: int, route: Counts, loads: Vector) -> Counts:
-        """Shards of cores that were given away go to the others; then delta is brought to theta."""
+        """Reassign the shards of released cores, then balance until delta is at most theta."""
         owned = self.owned[group]
         tasks = min(len(owned), len(route))
         numbers = {core: task for task, core in enumerate(owned[:tasks])}

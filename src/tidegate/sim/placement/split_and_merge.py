@@ -1,4 +1,4 @@
-"""Executors that are split and merged while a simulation runs.
+"""Splits and merges executors in a running simulation.
 
 `control/placement/split_and_merge.py` decides when.
 """
@@ -13,7 +13,7 @@ from tidegate.sim.placement.paradigms import Groups, Vector
 
 @dataclass(slots=True, eq=False)
 class Regrouping:
-    """Regroups the executors of each operator at a coarse interval: keys stay their operator's."""
+    """Regroups the executors of each operator at a coarse interval, within the operator."""
 
     groups: Groups
     every_s: float
@@ -23,10 +23,10 @@ class Regrouping:
     _since_s: float | None = None
 
     def look(self, at_s: float, busy: Vector) -> None:
-        """`busy` is the load of each shard since the last look, in cores.
+        """Observe `busy`, the load of each shard in cores since the last call, and regroup if due.
 
-        What counts is the mean over the interval: a second in which all stood still is no idleness.
-        Shards move with the next rescale.
+        The decision uses the mean over the interval: a second in which everything stood still does
+        not make an executor idle. Shards move with the next rescale.
         """
         if self._since_s is None:
             self._since_s = at_s
@@ -59,7 +59,7 @@ class Regrouping:
 
 
 def _split(groups: Groups, split: Split) -> None:
-    """The new executor has half of the cores; its home is where most of them are."""
+    """Give the new executor half of the cores; its home is the node with most of them."""
     old, new = split.executor, len(groups.members)
     each = groups.nodes.cores_each
     shards = groups.members[old]
@@ -83,7 +83,7 @@ def _split(groups: Groups, split: Split) -> None:
 
 
 def _merge(groups: Groups, merges: list[tuple[int, ...]]) -> None:
-    """The first of each gets all that the others have; the rest are numbered anew."""
+    """Give the first executor of each merge the others' shards and cores; renumber the rest."""
     into = np.arange(len(groups.members))
     for first, *others in merges:
         for other in others:

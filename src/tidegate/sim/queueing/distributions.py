@@ -1,6 +1,6 @@
-"""Distributions of times by name and by squared coefficient of variation (scv), with mean one.
+"""Distributions of times with mean one, by name and squared coefficient of variation (scv).
 
-The models know a distribution only by its scv (DRS eq. 5), so an scv is enough to ask for one.
+The models know a distribution only by its scv (DRS eq. 5), so an scv alone is enough to get one.
 """
 
 import math
@@ -13,7 +13,7 @@ Kind = Literal["deterministic", "exponential", "uniform", "lognormal", "hyperexp
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 UNIFORM_MOST_SCV = 1.0 / 3.0
-"""A uniform distribution over positive times, [1 - w, 1 + w] with w <= 1, has scv w^2 / 3."""
+"""The largest scv of a uniform distribution of positive times: [1 - w, 1 + w] has scv w^2 / 3."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,27 +25,27 @@ class Distribution:
 
     @property
     def code(self) -> int:
-        """The number by which the engine knows this kind."""
+        """The engine's number for this kind."""
         return KINDS.index(self.kind)
 
     @property
     def shape(self) -> float:
-        """The one parameter that the engine needs beside the mean."""
+        """The one parameter that the engine needs besides the mean."""
         if self.kind == "uniform":
             return math.sqrt(3.0 * self.scv)
         if self.kind == "lognormal":
             return math.sqrt(math.log1p(self.scv))
         if self.kind == "hyperexponential":
-            # Two exponential phases of balanced means: each carries half of the mean.
+            # Two exponential phases with balanced means: each contributes half of the mean.
             return 0.5 * (1.0 + math.sqrt((self.scv - 1.0) / (self.scv + 1.0)))
         return 0.0
 
 
 def distribution(scv: float = 1.0, kind: str | None = None) -> Distribution:
-    """The distribution of this scv: of the kind asked for, or else the plainest that has it."""
+    """The distribution with this scv: of the given kind, or else of the simplest one possible."""
     if not (math.isfinite(scv) and scv >= 0.0):
         raise AskedWrongly(
-            f"a squared coefficient of variation must be a number from 0 upwards, not {scv:g}"
+            f"a squared coefficient of variation must be a number of at least 0, not {scv:g}"
         )
     if kind is None:
         return Distribution(_plainest(scv), scv)
@@ -57,7 +57,7 @@ def distribution(scv: float = 1.0, kind: str | None = None) -> Distribution:
 
 
 def natural(kind: str) -> Distribution:
-    """A kind with the scv it is best known by: uniform over [0, 2], hyper-exponential with 4."""
+    """A kind with its usual scv: uniform over [0, 2], hyper-exponential with 4."""
     usual = {"deterministic": 0.0, "uniform": UNIFORM_MOST_SCV, "hyperexponential": 4.0}
     return distribution(usual.get(kind, 1.0), kind)
 
@@ -73,7 +73,7 @@ def _plainest(scv: float) -> Kind:
 
 
 def _require_reachable(kind: Kind, scv: float) -> None:
-    """Each kind spans its own range of scv: say so instead of drawing from another one."""
+    """Raise an error if a distribution of this kind cannot have this scv."""
     reachable = {
         "deterministic": (scv == 0.0, "is 0"),
         "exponential": (scv == 1.0, "is 1"),
@@ -84,6 +84,6 @@ def _require_reachable(kind: Kind, scv: float) -> None:
     possible, where = reachable[kind]
     if not possible:
         raise AskedWrongly(
-            f"the scv of a {kind} distribution {where}, not {scv:g}; name a kind that reaches it, "
-            "or none to have it chosen"
+            f"the scv of a {kind} distribution {where}, not {scv:g}; give a kind that can have it, "
+            "or no kind, and one is chosen"
         )

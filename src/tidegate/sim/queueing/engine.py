@@ -1,12 +1,12 @@
-"""The compiled heart of the network simulator: events, queues, draws.
+"""The compiled event loop of the network simulator: events, queues and random draws.
 
-Everything compiled is in this one file, because numba's cache notices a change only in the file of
-the function it caches. The loop stops whenever it wants more room or has spent its budget of
-events, and is called again: growth, progress and Ctrl-C belong to Python, in `network.py`.
+All compiled code is in this one file, because numba's cache notices a change only in the file of
+the function it caches. The loop returns when a table is nearly full or its budget of events is
+spent, and is called again: `network.py` handles growth, progress and Ctrl-C in Python.
 
-Time passes from event to event. An event is an external arrival (the next one is always known, so
-it needs no place in the heap) or a service that ends (one heap entry per busy core). Tuples that
-wait are nodes of linked lists in one pool, one list per station, first come first served.
+Time advances from event to event. An event is an external arrival (the next one is always known, so
+it needs no heap entry) or the end of a service (one heap entry per busy core). Queued tuples are
+nodes of linked lists in one pool, with one list per station, first come first served.
 """
 
 import math
@@ -16,13 +16,13 @@ from numba import njit
 from numpy.typing import NDArray
 
 DONE, PAUSED, MORE_WAITING, MORE_ROOTS = 0, 1, 2, 3
-"""Why the loop came back: nothing left to do, budget spent, or a table is nearly full."""
+"""Why the loop returned: it is done, its budget is spent, or a table is nearly full."""
 
 ROUTED, INDEPENDENT, EVEN, GEOMETRIC = 0, 1, 2, 3
 """How a ratio becomes a whole number of tuples; see `emission.py`."""
 
 GEOMETRIC_CAP = 64.0
-"""A geometric count above 64 times its ratio has probability below e^-64: cut it off there."""
+"""Geometric counts are capped at this multiple of the ratio: more has probability below e^-64."""
 
 # Fields of a station's row of sums.
 (
@@ -57,7 +57,7 @@ Words = NDArray[np.uint64]
 
 @njit(cache=True)
 def uniform(streams: Words, i: int) -> float:
-    """A number in [0, 1) from stream i (xoshiro256++), so that every station has its own."""
+    """A number in [0, 1) from stream i (xoshiro256++); every station has its own stream."""
     s0, s1, s2, s3 = streams[i, 0], streams[i, 1], streams[i, 2], streams[i, 3]
     total = s0 + s3
     result = ((total << np.uint64(23)) | (total >> np.uint64(41))) + s0
@@ -73,7 +73,7 @@ def uniform(streams: Words, i: int) -> float:
 
 @njit(cache=True)
 def draw(streams: Words, i: int, kind: int, shape: float) -> float:
-    """A positive time of mean one; the kinds are numbered as in `distributions.KINDS`."""
+    """Draw a positive time of mean one; the kinds are numbered as in `distributions.KINDS`."""
     if kind == 1:
         return -math.log(1.0 - uniform(streams, i))
     if kind == 0:
@@ -90,11 +90,11 @@ def draw(streams: Words, i: int, kind: int, shape: float) -> float:
 
 @njit(cache=True)
 def after(now: float, tuples: float, rates: Floats, step_s: float, start_s: float) -> float:
-    """When `tuples` more external tuples are due: the inverse of the integral of the rate.
+    """The time at which `tuples` more external tuples have arrived: the inverted rate integral.
 
     A renewal process in this operational time is exact for Poisson arrivals, and keeps the scv of
-    any other kind while the rate changes, which thinning would not. The first rate holds until
-    its step ends, `step_s` after `start_s`, and the last one for ever.
+    any other distribution while the rate changes; thinning would not. The first rate holds until
+    `step_s` after `start_s`, when its step ends, and the last one for ever.
     """
     last = rates.shape[0] - 1
     step = 0 if last == 0 else max(0, min(int((now - start_s) / step_s), last))
@@ -111,7 +111,7 @@ def after(now: float, tuples: float, rates: Floats, step_s: float, start_s: floa
 
 @njit(cache=True)
 def push(heap_time: Floats, heap_core: Ints, size: int, time: float, core: int) -> None:
-    """Add a service's end to a heap of `size` entries."""
+    """Add the end of a service to a heap of `size` entries."""
     hole = size
     while hole > 0:
         parent = (hole - 1) >> 1
@@ -126,7 +126,7 @@ def push(heap_time: Floats, heap_core: Ints, size: int, time: float, core: int) 
 
 @njit(cache=True)
 def replace_first(heap_time: Floats, heap_core: Ints, size: int, time: float, core: int) -> None:
-    """Put an entry in the place of the earliest one of a heap of `size` entries."""
+    """Replace the earliest entry of a heap of `size` entries."""
     hole = 0
     while True:
         child = 2 * hole + 1
@@ -162,7 +162,7 @@ def service(
     means_s: Floats,
     sums: Table,
 ) -> float:
-    """Draw a service of station i that starts now, note it, and say when it ends."""
+    """Draw and record a service of station i that starts now; return when it ends."""
     service_s = float(means_s[i]) * draw(streams, i, kinds[i], shapes[i])
     row = sums[i]
     if window_start <= arrived < window_end:
@@ -181,7 +181,7 @@ def service(
 def emitted(
     streams: Words, i: int, mode: int, whole: int, fraction: float, ratio: float, processed: float
 ) -> int:
-    """How many tuples go along an edge, in the three modes that treat each edge on its own."""
+    """How many tuples go along an edge, in the modes that treat each edge separately."""
     if mode == EVEN:
         return int(math.floor((processed + 1.0) * ratio) - math.floor(processed * ratio))
     if mode == GEOMETRIC and ratio > 1.0:
@@ -231,10 +231,10 @@ def run(
     root_visits: Floats,
     sums: Table,
 ) -> int:
-    """Run events until done, out of budget, or short of room; `state` and `clock` carry over.
+    """Run events until done, out of budget or short of room; `state` and `clock` carry over.
 
-    `margin` is the most tuples that one event can add. Station `outside` is the source: its
-    stream draws the arrivals, and its edges say where external tuples enter.
+    `margin` is the largest number of tuples that one event can add. Station `outside` is the
+    source: its stream draws the arrivals, and external tuples enter along its edges.
     """
     outside = kinds.shape[0] - 1
     size = state[HEAP_SIZE]

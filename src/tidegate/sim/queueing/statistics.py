@@ -1,4 +1,4 @@
-"""What a simulation found, with how sure it is of it."""
+"""Estimates from a simulation, with confidence intervals, and the statistics of a station."""
 
 import math
 from dataclasses import dataclass
@@ -9,26 +9,26 @@ from scipy.special import stdtrit
 
 CONFIDENCE = 0.99
 BATCHES = 32
-"""Enough for a steady t quantile, few enough for batches to be nearly independent."""
+"""Enough for a stable t quantile, and few enough that batches are nearly independent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean and the half width of its confidence interval (infinite when data are too few)."""
+    """A mean and the half width of its confidence interval, infinite if there are too few data."""
 
     mean: float
     half_width: float
     confidence: float = CONFIDENCE
 
     def covers(self, value: float) -> bool:
-        """Whether the interval holds this value."""
+        """Whether the interval contains this value."""
         return abs(value - self.mean) <= self.half_width
 
 
 def batch_means(
     values: NDArray[np.float64], batches: int = BATCHES, confidence: float = CONFIDENCE
 ) -> Estimate:
-    """The mean of a correlated series in its order: by batches, because neighbours share queues."""
+    """The mean of a correlated series by batch means: neighbours wait in the same queues."""
     if values.size == 0:
         return Estimate(math.nan, math.inf, confidence)
     mean = float(values.mean())
@@ -53,7 +53,7 @@ def _half_width(means: NDArray[np.float64], confidence: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StationStatistics:
-    """One station over the measured window."""
+    """The statistics of one station over the measured window."""
 
     name: str
     cores: int
@@ -68,9 +68,9 @@ class StationStatistics:
     mean_queue: float
     """Tuples waiting, averaged over time."""
     longest_queue: int
-    """Over the whole run, the warm-up included."""
+    """The maximum over the whole run, including the warm-up."""
     arrival_scv: float
-    """Of the times between arrivals, as measured; tuples of one bulk are zero apart."""
+    """The measured scv of the times between arrivals; tuples of one bulk are zero apart."""
     service_scv: float
 
 

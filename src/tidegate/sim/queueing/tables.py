@@ -1,4 +1,4 @@
-"""The engine's tables: flat arrays for events, queues and trees, and how they grow."""
+"""The engine's tables: growing flat arrays for events, queues and the trees of tuples."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +14,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(slots=True)
 class Waiting:
-    """A pool of waiting tuples; the free ones are chained from `engine.FREE`."""
+    """A pool of entries for queued tuples; the free entries are a list from `engine.FREE`."""
 
     following: Ints
     root: Ints
@@ -22,13 +22,13 @@ class Waiting:
 
     @classmethod
     def of(cls, room: int) -> "Waiting":
-        """A pool of `room` free places, chained in order."""
+        """A pool of `room` free entries, linked in order."""
         following = np.arange(1, room + 1, dtype=np.int64)
         following[-1] = -1
         return cls(following, np.zeros(room, dtype=np.int64), np.zeros(room))
 
     def grow(self, state: Ints, room: int) -> None:
-        """Make it `room` places; the new ones come before the old free ones in the chain."""
+        """Grow to `room` entries; the new ones come before the old free ones in the list."""
         old = self.following.size
         following = np.arange(1, room + 1, dtype=np.int64)
         following[:old] = self.following
@@ -41,7 +41,7 @@ class Waiting:
 
 @dataclass(slots=True)
 class Roots:
-    """One entry per external tuple: how much of its tree is left, and its times."""
+    """One entry per external tuple: how many tuples of its tree are in the system, and times."""
 
     left: Ints
     arrived: Floats
@@ -51,11 +51,11 @@ class Roots:
 
     @classmethod
     def of(cls, room: int) -> "Roots":
-        """Room for so many external tuples."""
+        """Room for this many external tuples."""
         return cls(np.zeros(room, dtype=np.int64), np.zeros(room), np.zeros(room), np.zeros(room))
 
     def grow(self, room: int) -> None:
-        """Make it `room` entries."""
+        """Grow to `room` entries."""
         self.left = _longer(self.left, room)
         self.arrived = _longer(self.arrived, room)
         self.done = _longer(self.done, room)
@@ -77,7 +77,7 @@ class Cores:
 
     @classmethod
     def of(cls, allocation: Ints) -> "Cores":
-        """All cores idle; the first of a station is on top of its stack."""
+        """All cores idle, with the first core of a station on top of its stack."""
         count = int(allocation.sum())
         first = np.concatenate(([0], np.cumsum(allocation)[:-1])).astype(np.int64)
         station = np.repeat(np.arange(allocation.size, dtype=np.int64), allocation)

@@ -1,1 +1,1 @@
-"""The overload paper's engine and experiments."""
+"""Simulations of shedding: the overload paper's engine and experiments."""

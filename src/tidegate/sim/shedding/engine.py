@@ -1,10 +1,10 @@
-"""The overload paper's engine (figure 1): a buffer, a shedder, queries that take their turns.
+"""The overload paper's engine (figure 1): a buffer, a shedder, and queries that take turns.
 
-Rows of all queries arrive in one buffer. Round by round the engine takes what waits: every row is
-gathered (c_s), the shedder keeps a random share, and the queries process their rows of it one query
-after the other (c_p a row). A result's latency is its creation minus the oldest arrival that
-contributed, and the oldest row of a round came as the round before began. The shedder decides at
-fixed intervals on what the engine meters: it is told no cost.
+Rows of all queries arrive in one buffer. In each round the engine takes all rows from the buffer
+and reads them (c_s per row), the shedder keeps a random share, and the queries process their rows
+one query after the other (c_p per row). The latency of a result is its creation time minus the
+oldest arrival that contributed; the oldest row of a round arrived when the previous round began.
+The shedder decides at fixed intervals, from what the engine meters: it is not given the true costs.
 """
 
 import math
@@ -28,40 +28,40 @@ _METER_FADING = 0.8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundsWorld:
-    """An engine and its load."""
+    """A simulated engine and its load."""
 
     profile: Profile
-    """Rows per second for one query, all its sources together."""
+    """Rows per second for one query, from all of its sources."""
     queries: int
     seconds: float
     row_s: float = ROW_S
-    """c_p: engine seconds per row processed."""
+    """c_p: engine seconds to process a row."""
     gather_s: float = 2e-7
-    """c_s: engine seconds per row that comes, kept or not."""
+    """c_s: engine seconds to read a row, kept or shed."""
     fixed_s: float = 0.01
-    """What a round costs with no row in it."""
+    """The fixed cost of a round."""
     interval_s: float = 0.25
-    """Between two decisions; the paper's is 250 ms."""
+    """The time between two decisions; 250 ms in the paper."""
     noise: float = 0.05
-    """Spread of a round's cost, as a share of it."""
+    """Relative standard deviation of a round's cost."""
     speed: float = 1.0
-    """Share of the machine that these queries have."""
+    """The share of the machine that these queries have."""
     seed: int = 1
 
     def __post_init__(self) -> None:
         if self.queries < 1 or min(self.row_s, self.interval_s, self.seconds, self.speed) <= 0.0:
             raise AskedWrongly(
-                "a simulated engine needs a query, and a cost per row, an interval, a length and a"
-                " speed above zero"
+                "a simulated engine needs at least one query, and a row_s, an interval_s, seconds"
+                " and a speed above 0"
             )
 
     @property
     def working(self) -> float:
-        """Share of a round's processing that is over at a result, on average over the queries."""
+        """The share of a round's processing that precedes a result, averaged over the queries."""
         return (self.queries + 1.0) / (2.0 * self.queries)
 
     def capacity(self, rate: float, target_s: float) -> float:
-        """Most rows per second that can be kept at this offered rate with this mean latency."""
+        """The most rows per second that can be kept of this rate at this mean latency."""
         outlook = RoundOutlook(
             offered_rows=0.0,
             arrival_rate=rate,
@@ -76,29 +76,29 @@ class RoundsWorld:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundsOutcome:
-    """What came of it: one entry per round, except where another is named."""
+    """The result of a run, with one entry per round unless noted."""
 
     ended_s: Vector
     latency_s: Vector
-    """Mean over the queries' results of the round."""
+    """Mean latency of the queries' results in the round."""
     offered: Vector
     kept: Vector
     decided_s: Vector
-    """One per decision."""
+    """When each decision was made; one entry per decision."""
     keep: Vector
-    """One per decision."""
+    """The share to keep; one entry per decision."""
     arrived: float
-    """Rows that came."""
+    """Rows that arrived in the whole run."""
     left: float
-    """Rows that wait, or are in a round, at the end."""
+    """Rows in the buffer or in an unfinished round at the end."""
 
     def mean_latency_s(self, begin_s: float, end_s: float = math.inf) -> float:
-        """Mean over results between two moments, a round's weighing by its rows."""
+        """Mean latency of results between two times, weighted by the rows of each round."""
         inside = (self.ended_s >= begin_s) & (self.ended_s < end_s)
         return float(np.average(self.latency_s[inside], weights=self.kept[inside]))
 
     def kept_rate(self, begin_s: float, end_s: float) -> float:
-        """Rows kept per second between two moments."""
+        """Rows kept per second between two times."""
         inside = (self.ended_s >= begin_s) & (self.ended_s < end_s)
         return float(self.kept[inside].sum()) / (end_s - begin_s)
 
@@ -116,7 +116,7 @@ class _Round:
 
 @dataclass(slots=True)
 class _Meter:
-    """c_s and c_p as the engine's own clock tells them."""
+    """c_s and c_p as measured by the engine's own clock, smoothed."""
 
     row: Alpha = field(default_factory=lambda: Alpha(_METER_FADING))
     gather: Alpha = field(default_factory=lambda: Alpha(_METER_FADING))
@@ -133,12 +133,12 @@ class _Meter:
 
 
 def simulate_rounds(world: RoundsWorld, shedder: Shedder | None) -> RoundsOutcome:
-    """Runs the engine for its seconds; without a shedder all rows are kept."""
+    """Simulate the engine; without a shedder all rows are kept."""
     return RoundsSimulation(world).run(shedder)
 
 
 class RoundsSimulation:
-    """Holds the engine: what has come, what runs, what was metered."""
+    """The state of the simulated engine: arrivals, the running round, and the meter."""
 
     def __init__(self, world: RoundsWorld) -> None:
         self._world = world
@@ -150,14 +150,14 @@ class RoundsSimulation:
         self._arrived: Vector = np.concatenate([[0.0], np.cumsum(came)])
         self._taken = 0.0
         self._began_s = 0.0
-        """When the last round began: what is older was taken by it."""
+        """When the last round began; it took all older rows."""
         self._round: _Round | None = None
         self._keep = 1.0
         self._meter = _Meter()
         self._rounds: list[_Round] = []
 
     def run(self, shedder: Shedder | None) -> RoundsOutcome:
-        """Interval by interval: rounds go on, then the shedder looks."""
+        """Alternate between running rounds for an interval and asking the shedder."""
         world = self._world
         decided, keeps = [], []
         for number in range(1, int(world.seconds / world.interval_s + 1e-9) + 1):
@@ -184,7 +184,7 @@ class RoundsSimulation:
         return float(np.interp(at_s, self._edges_s, self._arrived))
 
     def _advance(self, until_s: float) -> list[_Round]:
-        """Rounds one after the other up to a moment; those that ended."""
+        """Run rounds one after the other up to a time; return those that ended."""
         ended: list[_Round] = []
         while True:
             if self._round is None:
@@ -201,7 +201,7 @@ class RoundsSimulation:
             self._round = None
 
     def _next_s(self, free_s: float) -> float:
-        """When the engine is free and a row waits."""
+        """The first time from `free_s` on at which the buffer has a row."""
         if self._arrived_by(free_s) - self._taken >= 1.0:
             return free_s
         later = int(np.searchsorted(self._arrived, self._taken + 1.0, side="left"))
@@ -215,7 +215,7 @@ class RoundsSimulation:
         gathering_s = offered * world.gather_s / world.speed
         working_s = kept * world.row_s * noise / world.speed
         before_s = world.fixed_s / world.speed + gathering_s
-        # The oldest row came when the round before began, or at the end of a lull.
+        # The oldest row arrived when the previous round began, or at the end of a lull.
         first = float(np.interp(self._taken + 1.0, self._arrived, self._edges_s))
         oldest_s = max(self._began_s, min(first, begin_s))
         self._taken += offered
@@ -231,7 +231,7 @@ class RoundsSimulation:
         )
 
     def _look(self, at_s: float, ended: list[_Round]) -> Look | None:
-        """The next round as far as the engine can tell; None before the first has ended."""
+        """The next round as far as the engine can predict it; None before the first has ended."""
         meter = self._meter
         if meter.row_s is None:
             return None

@@ -1,9 +1,9 @@
-"""The overload paper's experiment in two simulated bodies, judged alike.
+"""The overload paper's experiment in two simulators, with the same measures.
 
-The load is the paper's: the rate of every source goes 50, 100, 150, 100 and so on, ten seconds
-each, so after every step the shedder has a new overload to meet. One body is the paper's engine
-(`engine`), the other a pipeline of micro-batches under the control loop (`sim/microbatch`), as on
-Spark. Both decide every 250 ms.
+The load is the paper's: each source sends 50, 100, 150, 100 rows a second and so on, for ten
+seconds each, so every step brings a new overload. One simulator is the paper's engine
+(sim/shedding/engine.py). The other is a pipeline of micro-batches under the control loop
+(sim/microbatch), as it runs on Spark. Both decide every 250 ms.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,18 +31,19 @@ Vector = npt.NDArray[np.float64]
 BODIES = ("engine", "micro-batch")
 STEP_S = 10.0
 PATTERN = (1.0, 2.0, 3.0, 2.0)
-"""50, 100, 150, 100 rows a second and source."""
+"""The steps as multiples of the lowest rate: 50, 100, 150, 100 rows a second per source."""
 SOURCES = 10
 LOWEST_RATE = 50.0
 WARM_UP_S = 20.0
-"""Not judged: the meters and models learn."""
+"""The first seconds are not evaluated: meters and models are still learning."""
 INTERVAL_S = 0.25
 BAND = 0.15
-"""Settled: no mean over `MEAN_S` is off by more than this share until the next step."""
+"""The latency has settled when no mean over `MEAN_S` is off by more than this share of the target
+until the next step."""
 MEAN_S = 2.0
-"""Or one target's time, when that is longer: a single round is off by the noise of its cost."""
+"""Means are taken over this time, or over the target if that is longer: one round is too noisy."""
 SETTLED_WITHIN = 5.0
-"""Target times after a step."""
+"""It settled in time if it took at most this many times the target after a step."""
 
 CORES = 4
 COST = BatchCost(fixed_s=0.08, work_s=1e-3)
@@ -51,7 +52,7 @@ GATHER_S = 2e-5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """What a run was like, in moments at which results came."""
+    """The course of a run; the first three columns have an entry for each time with results."""
 
     at_s: Vector
     latency_s: Vector
@@ -59,11 +60,11 @@ class Series:
     offered_rate: Vector
     """Rows per second that arrived in each interval of the run."""
     keep: Vector
-    """Share kept, as decided at the end of each interval."""
+    """The share to keep, as decided at the end of each interval."""
     capacity: float
-    """Rows per second that could be kept at the target, over the judged time."""
+    """Rows per second that could be kept at the target, over the evaluated time."""
     balance: float
-    """Rows offered minus kept, shed and left: zero when every row is accounted for."""
+    """Rows offered minus kept, shed and left: zero if every row is accounted for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,19 +72,19 @@ class Verdict:
     """How well a target was held."""
 
     latency_over_target: float
-    """Mean latency of the rows kept, over the target."""
+    """Mean latency of the kept rows, divided by the target."""
     kept_over_capacity: float
     settled: float
-    """Share of the load's steps after which it settled in time."""
+    """The share of the load's steps after which the latency settled in time."""
     settling_targets: float
-    """Target times until it had settled, over the steps, on average; one that did not counts with
-    the whole ten seconds."""
+    """Mean time to settle after a step, as a multiple of the target; a step without settling counts
+    as ten seconds."""
     worst_over_target: float
-    """The 99th percentile of the results' latencies, over the target."""
+    """The 99th percentile of the results' latencies, divided by the target."""
 
 
 def paper_load(lowest: float, seconds: float) -> Profile:
-    """The paper's pattern with this rate in its lowest step."""
+    """The paper's load pattern, with this rate in its lowest step."""
     count = int(np.ceil(seconds / STEP_S))
     rates = [lowest * PATTERN[step % len(PATTERN)] for step in range(count)]
     return steps([(STEP_S * step, rate) for step, rate in enumerate(rates)])
@@ -92,19 +93,19 @@ def paper_load(lowest: float, seconds: float) -> Profile:
 def overload(
     body: str, by: str | None, *, target_s: float, lowest: float, seconds: float, seed: int = 1
 ) -> Series:
-    """One run: the load's lowest step is `lowest` times what the machine processes in all.
+    """One run; the load's lowest step is `lowest` times the machine's capacity.
 
-    `by` names the shedder; None: nothing is shed.
+    `by` names the shedder; with None nothing is shed.
     """
     if body == "engine":
         return _engine(by, target_s, lowest, seconds, seed)
     if body == "micro-batch":
         return _micro_batch(by, target_s, lowest, seconds, seed)
-    raise AskedWrongly(f"there is no body '{body}'; known: {', '.join(BODIES)}")
+    raise AskedWrongly(f"there is no simulator '{body}'; known: {', '.join(BODIES)}")
 
 
 def engine_world(queries: int, seconds: float, *, seed: int = 1, speed: float = 1.0) -> RoundsWorld:
-    """The paper's sources and so many queries; at 100 the machine is just full on average."""
+    """The paper's sources with this many queries; 100 just fill the machine on average."""
     profile = paper_load(SOURCES * LOWEST_RATE, seconds)
     return RoundsWorld(
         profile=profile,
@@ -186,7 +187,7 @@ def shed_world(
     percentile: int | None = None,
     options: LatencyOptions | None = None,
 ) -> Outcome:
-    """A pipeline of micro-batches under a policy with shedding around it."""
+    """Simulate a pipeline of micro-batches under a policy, with shedding if `by` names one."""
     assembly = Assembly(
         target=Target(target_s, percentile),
         bounds=bounds,
@@ -210,7 +211,7 @@ def _results(outcome: Outcome, world: World) -> tuple[Vector, Vector, Vector]:
 
 
 def pooled(runs: Sequence[Series]) -> Series:
-    """Runs of the same load with other seeds as one: what is noise in each evens out."""
+    """Pool runs of the same load with different seeds, so that their noise averages out."""
     at_s = np.concatenate([run.at_s for run in runs])
     order = np.argsort(at_s, kind="stable")
     first = runs[0]
@@ -226,7 +227,7 @@ def pooled(runs: Sequence[Series]) -> Series:
 
 
 def judge(series: Series, target_s: float, seconds: float) -> Verdict:
-    """Over the time after the warm-up."""
+    """Evaluate a run after its warm-up."""
     inside = (series.at_s > WARM_UP_S) & (series.kept > 0.0)
     latency_s, kept = series.latency_s[inside], series.kept[inside]
     settled = list(_settling_s(series, target_s, seconds))
@@ -242,7 +243,7 @@ def judge(series: Series, target_s: float, seconds: float) -> Verdict:
 
 
 def _settling_s(series: Series, target_s: float, seconds: float) -> Iterator[float | None]:
-    """For every step of the load: time until means over a stretch of time stay in the band."""
+    """For every step of the load, the time until its moving means stay in the band, or None."""
     over_s = max(target_s, MEAN_S)
     total = np.concatenate([[0.0], np.cumsum(series.kept * series.latency_s)])
     rows = np.concatenate([[0.0], np.cumsum(series.kept)])

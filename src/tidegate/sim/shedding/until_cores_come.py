@@ -1,4 +1,4 @@
-"""A surge on a cluster that needs time to grant cores: what shedding covers, and when it ends."""
+"""A surge on a cluster that takes time to grant cores: shedding bridges the gap, then must end."""
 
 from dataclasses import dataclass
 
@@ -20,21 +20,21 @@ BOUNDS = Bounds(4, 20)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UntilCores:
-    """What happened."""
+    """The result of a run."""
 
     outcome: Outcome
     shed_s: float
     """Seconds in which rows were shed."""
     over_s: float
-    """Seconds from the moment the last cores came until nothing was shed any more."""
+    """Seconds for which rows were still shed after the last cores had been granted."""
     mean_latency_s: float
-    """Of the rows completed since the surge."""
+    """Mean latency of the rows completed since the surge began."""
     worst_latency_s: float
-    """The highest mean of a tick since then."""
+    """The highest mean latency of a tick since the surge began."""
 
 
 def shed_until_cores(by: str | None, *, seconds: float = 120.0, seed: int = 1) -> UntilCores:
-    """A load that leaps four-fold, with cores that come 20 s after they are asked for."""
+    """Simulate a fourfold surge, with cores that are granted 20 s after the request."""
     segment = SimulatedSegment(
         fixed_s=0.25, per_task_s=0.005, gather_s=2e-5, stages=(Stage(name="work", work_s=1e-3),)
     )

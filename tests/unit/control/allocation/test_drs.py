@@ -111,7 +111,7 @@ def test_what_the_model_does_not_see_is_taken_off_the_target() -> None:
     assert policy.beliefs["unseen_s"] == pytest.approx(0.4)
     assert decision.cores is not None and decision.cores > 27
     floor = settled(Drs(1.0, 0.5), measured(have, latency_s=1.9))
-    assert any("below the floor" in note for note in floor.notes)
+    assert any("below the lowest possible latency" in note for note in floor.notes)
 
 
 def test_variability_matters_with_gigk_only() -> None:

@@ -26,7 +26,7 @@ def test_a_node_that_vanished_is_said_and_the_rest_goes_on() -> None:
     found = transition(HELD, CORES, ("a", "b"), NODES, {"red", "green"})
     assert found.changes == (Change("a", "red", -1), Change("b", "green", -1))
     (note,) = found.notes
-    assert "'blue' has gone" in note and "a 1, b 2" in note and "the rest goes on" in note
+    assert "'blue' is gone" in note and "(a 1, b 2) are skipped" in note
 
 
 def test_a_node_with_nothing_planned_goes_without_a_word() -> None:

@@ -175,7 +175,7 @@ def test_executors_of_a_node_that_went_find_a_new_home() -> None:
         ([2], [[-1]], [1], [0], "negative"),
         ([2], [[1]], [0], [0], "at least one core"),
         ([2], [[1]], [1], [1], "not among the 1 nodes"),
-        ([2], [[1]], [1], [0, 0], "one of each"),
+        ([2], [[1]], [1], [0, 0], "columns of equal length"),
     ],
 )
 def test_what_cannot_be_placed_is_said(

@@ -37,5 +37,5 @@ def test_it_waits_for_its_interval() -> None:
 
 
 def test_columns_of_different_lengths_are_refused() -> None:
-    with pytest.raises(AskedWrongly, match="one of each"):
+    with pytest.raises(AskedWrongly, match="columns of equal length"):
         regroup([1], [[0.1], [0.2]], [0], 8)

@@ -188,7 +188,7 @@ def test_sums_are_exact_in_64_bits_and_never_wrap(tmp_path):
         (lambda: tg.count(weight="s"), "'s' is string, expected a number"),
         (lambda: tg.count("kk"), "no column 'kk'; did you mean 'k'"),
         (lambda: tg.latest("v", by="timestmp"), "did you mean 'timestamp'"),
-        (lambda: tg.latest(), "latest names no column"),
+        (lambda: tg.latest(), "latest has no column"),
         (lambda: tg.min("tags"), "has no order"),
         (lambda: tg.count(as_="k"), "two columns would be named 'k'"),
         (lambda: tg.aggregate(), "aggregate has no measure"),

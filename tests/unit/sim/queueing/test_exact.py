@@ -304,7 +304,7 @@ def test_the_plainest_kind_is_chosen(scv: float, kind: str) -> None:
     [
         (0.5, "uniform", "lies between 0 and 1/3, not 0.5"),
         (0.5, "hyperexponential", "is 1 or more"),
-        (-1.0, None, "from 0 upwards"),
+        (-1.0, None, "of at least 0"),
         (1.0, "exponentail", "did you mean 'exponential'"),
     ],
 )
