@@ -11,7 +11,7 @@ and all machine counts are asked in one product.
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtr, stdtrit
+from scipy.special import stdtrit
 
 from tidegate.errors import AskedWrongly
 from tidegate.models.capacity.machines import Samples
@@ -75,12 +75,6 @@ class BayesianCapacity:
         """Of the Student's t: grows by one with each sample."""
         return self._prior_seen + self._seen
 
-    @property
-    def relative_noise(self) -> float:
-        """Posterior estimate of the relative noise of one interval's throughput."""
-        _, _, scale, _ = self._solved()
-        return float(np.sqrt(scale))
-
     def observe(self, m: int, throughput: float) -> None:
         """Learn from a saturated interval (III-B)."""
         if m < 1:
@@ -121,13 +115,6 @@ class BayesianCapacity:
         return np.asarray(
             np.exp(location + float(stdtrit(self.degrees_of_freedom, probability)) * scale)
         )
-
-    def probability_above(self, m: ArrayLike, load: ArrayLike) -> Vector:
-        """Pr[tau(m) > load], exactly (eq. 8 without its normal approximation)."""
-        location, scale = self._log_prediction(m)
-        with np.errstate(divide="ignore"):
-            surplus = location - np.log(np.asarray(load, dtype=np.float64))
-        return np.asarray(stdtr(self.degrees_of_freedom, surplus / scale))
 
     def _features(self, m: Vector) -> Vector:
         log_m = np.log(m)[..., None]

@@ -5,7 +5,7 @@ from typing import Protocol, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 
 from tidegate.errors import AskedWrongly
 
@@ -39,19 +39,6 @@ def check_target(rho: float) -> None:
         raise AskedWrongly(
             f"rho is {rho:g}, but a QoS target lies in [0.5, 1): give for example 0.95."
         )
-
-
-def capacity_probability(
-    load: ArrayLike, model: CapacityModel, m: ArrayLike, load_variance: ArrayLike = 0.0
-) -> NDArray[np.float64]:
-    """Pr[tau(m) - load > 0] with both variances, as eq. 20 has it (eq. 8's for a known load)."""
-    spread = np.sqrt(model.variance(m) + np.asarray(load_variance, dtype=np.float64))
-    surplus = model.mean(m) - np.asarray(load, dtype=np.float64)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        standardised = np.where(spread > 0, surplus / spread, np.sign(surplus) * np.inf)
-    # surplus and spread both zero: tau equals the load, which eq. 1 counts as not enough
-    probability: NDArray[np.float64] = ndtr(np.nan_to_num(standardised, nan=-np.inf))
-    return probability
 
 
 @overload

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from tidegate.errors import AskedWrongly
-from tidegate.models.capacity.door import (
+from tidegate.models.capacity.curves import (
     MODEL_1,
     MODEL_2,
     FitRefused,
