@@ -4,8 +4,7 @@ A learner that fades old batches forgets the cost per task while the number of t
 work per row while the load stays. Here batches of one kind (tasks, and size within a factor of 1.4)
 share a cell; a new batch renews its own cell and leaves the others as they were, fading slowly by
 age. The fit is least squares over the cells by relative error, because a batch's noise is in
-proportion to its duration, around a weak guess where the cells cannot tell (`BatchLearner` is the
-plain form, which answers nothing there).
+proportion to its duration, around a weak guess where the cells cannot tell.
 """
 
 import math
