@@ -14,7 +14,7 @@ from tidegate.models.queueing.network import SOURCE, Network
 if TYPE_CHECKING:  # scipy and numba take a second to import; `tidegate --help` should not
     from tidegate.sim.queueing.distributions import Distribution
     from tidegate.sim.queueing.network import Arrivals, Simulation
-    from tidegate.sim.queueing.statistics import Estimate
+    from tidegate.sim.queueing.statistics import ConfidenceInterval
 
 VISITS_BY_DEFAULT = 2_000_000
 """How long a run is unless told: about half a second of work, whatever the rates are."""
@@ -347,7 +347,7 @@ def _print_steps(steps: list[dict[str, Any]]) -> None:
     out.print(table)
 
 
-def _interval(estimate: "Estimate") -> str:
+def _interval(estimate: "ConfidenceInterval") -> str:
     return f"{_shown(estimate.mean)} +- {_shown(estimate.half_width)}"
 
 

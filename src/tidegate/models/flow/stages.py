@@ -46,10 +46,6 @@ class StageFlow:
         """f / c of each segment: what it is offered over what it can carry."""
         return np.asarray(np.bincount(self.segments, weights=self.turns), dtype=np.float64)
 
-    def with_tasks(self, tasks: Vector) -> "StageFlow":
-        """The same rows with other tasks."""
-        return StageFlow(self.segments, self.demand, tasks)
-
     def first_behind(self, segment: int) -> int:
         """The operator of a segment that one more task would help most."""
         saved = self._saved()

@@ -24,7 +24,7 @@ from tidegate.models.queueing.traffic import arrival_rates
 from tidegate.sim.queueing import engine
 from tidegate.sim.queueing.distributions import Distribution, distribution
 from tidegate.sim.queueing.emission import Emission, emission_code
-from tidegate.sim.queueing.statistics import Estimate, StationStatistics, batch_means, scv
+from tidegate.sim.queueing.statistics import ConfidenceInterval, StationStatistics, batch_means, scv
 from tidegate.sim.queueing.tables import Cores, Floats, Ints, Roots, Waiting
 
 MOST_EXTERNAL_TUPLES = 50_000_000
@@ -60,9 +60,9 @@ class Simulation:
     allocation: tuple[int, ...]
     seconds: float
     seed: int
-    latency: Estimate
+    latency: ConfidenceInterval
     """Seconds until every derived tuple was done (DRS's total sojourn time)."""
-    visit_sum: Estimate
+    visit_sum: ConfidenceInterval
     """Seconds summed over all visits, which eq. 4 predicts."""
     completed: int
     visits: int

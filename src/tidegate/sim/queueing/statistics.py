@@ -13,7 +13,7 @@ BATCHES = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class ConfidenceInterval:
     """A mean and the half width of its confidence interval (infinite when data are too few)."""
 
     mean: float
@@ -27,23 +27,16 @@ class Estimate:
 
 def batch_means(
     values: NDArray[np.float64], batches: int = BATCHES, confidence: float = CONFIDENCE
-) -> Estimate:
+) -> ConfidenceInterval:
     """The mean of a correlated series in its order: by batches, because neighbours share queues."""
     if values.size == 0:
-        return Estimate(math.nan, math.inf, confidence)
+        return ConfidenceInterval(math.nan, math.inf, confidence)
     mean = float(values.mean())
     length = values.size // batches
     if length < 2:
-        return Estimate(mean, math.inf, confidence)
+        return ConfidenceInterval(mean, math.inf, confidence)
     means = values[: length * batches].reshape(batches, length).mean(axis=1)
-    return Estimate(mean, _half_width(means, confidence), confidence)
-
-
-def replications(means: NDArray[np.float64], confidence: float = CONFIDENCE) -> Estimate:
-    """The mean of independent runs, one value each."""
-    if means.size < 2:
-        return Estimate(float(means.mean()) if means.size else math.nan, math.inf, confidence)
-    return Estimate(float(means.mean()), _half_width(means, confidence), confidence)
+    return ConfidenceInterval(mean, _half_width(means, confidence), confidence)
 
 
 def _half_width(means: NDArray[np.float64], confidence: float) -> float:
