@@ -6,8 +6,9 @@ from scipy import stats
 
 from tidegate.models.queueing.network import SOURCE, Edge, Network, Operator
 from tidegate.models.queueing.stations import Queues
+from tidegate.sim.queueing.arrivals import Arrivals
 from tidegate.sim.queueing.distributions import distribution
-from tidegate.sim.queueing.network import Arrivals, simulate
+from tidegate.sim.queueing.network import simulate
 from tidegate.sim.queueing.statistics import ConfidenceInterval, batch_means
 
 SEEDS = range(12)

@@ -50,6 +50,8 @@ class Surge:
     """What happened."""
 
     policy: str
+    seconds: float
+    """How long rows arrived."""
     records: list[Record]
     arrived: int
     counted: int
@@ -133,7 +135,7 @@ def run_surge(
             raise TidegateError(f"the control loop failed: {loop.failure}") from loop.failure
         verified = _verify(checkpoint, profile, keys, seed, arrived)
     peak = peak_cores(float(profile.rates.max()), target_s)
-    return Surge(policy, list(loop.records), arrived, counted, verified, peak)
+    return Surge(policy, seconds, list(loop.records), arrived, counted, verified, peak)
 
 
 def surge_flow(

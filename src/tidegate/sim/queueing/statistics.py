@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from tidegate.models.queueing.network import Network
+
 CONFIDENCE = 0.99
 BATCHES = 32
 """Enough for a steady t quantile, few enough for batches to be nearly independent."""
@@ -65,6 +67,36 @@ class StationStatistics:
     arrival_scv: float
     """Of the times between arrivals, as measured; tuples of one bulk are zero apart."""
     service_scv: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulation:
+    """What was measured after the warm-up, over external tuples that arrived within `seconds`."""
+
+    network: Network
+    allocation: tuple[int, ...]
+    seconds: float
+    seed: int
+    latency: ConfidenceInterval
+    """Seconds until every derived tuple was done (DRS's total sojourn time)."""
+    visit_sum: ConfidenceInterval
+    """Seconds summed over all visits, which eq. 4 predicts."""
+    completed: int
+    visits: int
+    """Visits of all stations in the whole run, the warm-up included."""
+    stations: tuple[StationStatistics, ...]
+    arrived_s: NDArray[np.float64]
+    """Arrival of each measured external tuple, in order, with the end of the warm-up as zero."""
+    latencies_s: NDArray[np.float64]
+    """Its latency."""
+    visit_sums_s: NDArray[np.float64]
+    """Its sum over visits."""
+
+    def quantile_s(self, share: float) -> float:
+        """The latency that this share of the external tuples stayed within."""
+        if not self.latencies_s.size:
+            return math.nan
+        return float(np.quantile(self.latencies_s, share))
 
 
 def scv(count: float, total: float, squares: float) -> float:
