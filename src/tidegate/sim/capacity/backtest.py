@@ -20,14 +20,9 @@ from tidegate.errors import AskedWrongly, nearest
 from tidegate.forecast import Forecast
 from tidegate.forecast.analogues import Outlook
 from tidegate.models.capacity.bayes import BayesianCapacity
-from tidegate.models.capacity.curves import (
-    CapacityCurve,
-    FitRefused,
-    Shape,
-    choose,
-    disagreements,
-    fit,
-)
+from tidegate.models.capacity.choice import choose, disagreements
+from tidegate.models.capacity.curves import CapacityCurve, FitRefused, fit
+from tidegate.models.capacity.shapes import Shape
 from tidegate.sim.capacity.applications import Application
 from tidegate.sim.capacity.cluster import CYCLE_MINUTES, Cluster, Run, cluster, simulate
 from tidegate.sim.capacity.forecasts import (

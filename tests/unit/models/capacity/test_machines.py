@@ -6,8 +6,9 @@ from scipy.stats import norm
 
 from tidegate.errors import AskedWrongly
 from tidegate.models.capacity.bayes import BayesianCapacity
-from tidegate.models.capacity.curves import MODEL_2, fit
+from tidegate.models.capacity.curves import fit
 from tidegate.models.capacity.machines import machines_for
+from tidegate.models.capacity.shapes import MODEL_2
 
 
 def linear(noise=0.0, seed=0):
