@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tidegate.apps.several_pipelines import CORES, Shared, run_together
+from tidegate.apps.several_pipelines import CORES, SharedRun, run_together
 from tidegate.benching import Aim, Bench, Options, at_least, at_most
 from tidegate.spark.session import session
 
@@ -38,7 +38,7 @@ def together_body(options: Options) -> Bench:
     )
 
 
-def _row(one: Shared) -> dict[str, Any]:
+def _row(one: SharedRun) -> dict[str, Any]:
     return {
         "pipeline": one.name,
         "target_s": one.target_s,

@@ -6,7 +6,6 @@ load lasts.
 """
 
 import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pyspark.sql import SparkSession
 
+from tidegate.apps.running import run_batches, run_for
 from tidegate.apps.waiting import waiting_map
 from tidegate.control.record import Record
 from tidegate.control.row_counts import SourceCount
@@ -21,7 +21,6 @@ from tidegate.errors import TidegateError
 from tidegate.pipelines.functions import count
 from tidegate.pipelines.stream import Stream, pipeline
 from tidegate.spark.loop.loop import ControlLoop
-from tidegate.spark.run import Run
 from tidegate.spark.sources.arrivals import arrivals
 from tidegate.spark.start import start
 from tidegate.spark.state.read import read_state
@@ -140,26 +139,8 @@ def warm_up(spark: SparkSession) -> None:
     with tempfile.TemporaryDirectory(prefix="tidegate-overload-") as directory:
         flow = overload_flow(spark, 0.5 * CAPACITY, 0.0)
         run = start(flow.graph, checkpoint=str(Path(directory) / "warm-up"), tasks=1)
-        try:
-            run.shed(0.8)
-            until = time.monotonic() + _PATIENCE_S
-            while len(run.results()) < _WARM_BATCHES and time.monotonic() < until:
-                if run.awaitTermination(0.2):
-                    break
-        finally:
-            run.stop()
-
-
-def run_for(run: Run, seconds: float) -> None:
-    """Let a pipeline run for some seconds from its first results on: starting Spark is no load."""
-    until: float | None = None
-    while until is None or time.monotonic() < until:
-        if run.awaitTermination(0.2):
-            return
-        if run.loop is not None and run.loop.failure is not None:
-            raise TidegateError(f"the control loop failed: {run.loop.failure}")
-        if until is None and run.results():
-            until = time.monotonic() + seconds
+        run.shed(0.8)
+        run_batches(run, _WARM_BATCHES, _PATIENCE_S)
 
 
 def judged(

@@ -29,7 +29,7 @@ _JUDGED = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shared:
+class SharedRun:
     """One pipeline beside the others."""
 
     name: str
@@ -67,7 +67,7 @@ class Shared:
 
 def run_together(
     spark: SparkSession, targets_s: Sequence[float], *, factor: float, seconds: float
-) -> list[Shared]:
+) -> list[SharedRun]:
     """Pipelines that are offered `factor` times what all cores carry, each the same part of it."""
     rate = factor * CORES / WAIT_S / len(targets_s)
     with (
@@ -98,10 +98,10 @@ def run_together(
         return [_shared(name, target_s, run) for name, target_s, run in runs]
 
 
-def _shared(name: str, target_s: float, run: Run) -> Shared:
+def _shared(name: str, target_s: float, run: Run) -> SharedRun:
     loop = run.loop
     assert isinstance(loop, ControlLoop)
-    return Shared(
+    return SharedRun(
         name=name,
         target_s=target_s,
         records=list(loop.records),

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from pyspark.sql import SparkSession
 
+from tidegate.apps.running import run_batches
 from tidegate.apps.waiting import Waiting, waiting_map
 from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly, TidegateError
@@ -159,13 +160,7 @@ def warm_up(spark: SparkSession, place: Path, tasks: int) -> None:
         .keyed("count", count(), key="key", shards=SHARDS)
     )
     run = start(flow.graph, checkpoint=str(place), tasks=tasks)
-    try:
-        until = time.monotonic() + _PATIENCE_S * 4
-        while len(run.results()) < _WARM_BATCHES and time.monotonic() < until:
-            if run.awaitTermination(0.2):
-                break
-    finally:
-        run.stop()
+    run_batches(run, _WARM_BATCHES, _PATIENCE_S * 4)
 
 
 def _await_rows(run: Run, wanted: int, patience_s: float) -> int:

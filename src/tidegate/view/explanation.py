@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from tidegate.view.figures import milliseconds, rounded
 from tidegate.view.sizes import readable
 
 
@@ -42,9 +43,9 @@ class Moment:
     def document(self) -> dict[str, Any]:
         """For JSON."""
         return {
-            "mean_ms": None if self.latency_s is None else round(1000 * self.latency_s, 1),
-            "load": _rounded(self.load, 4),
-            "capacity_rate": _rounded(self.capacity_rate, 1),
+            "mean_ms": milliseconds(self.latency_s),
+            "load": rounded(self.load, 4),
+            "capacity_rate": rounded(self.capacity_rate, 1),
             "bottleneck": self.bottleneck,
         }
 
@@ -175,11 +176,7 @@ class Explanation:
                     "why": step.why,
                     "outcome": step.outcome,
                     "acted": step.acted,
-                    "expected_ms": (
-                        None
-                        if step.expected_latency_s is None
-                        else round(1000 * step.expected_latency_s, 1)
-                    ),
+                    "expected_ms": milliseconds(step.expected_latency_s),
                     "before": step.before.document(),
                     "after": step.after.document(),
                     "state_fetched_bytes": step.durable_bytes,
@@ -188,7 +185,3 @@ class Explanation:
                 for step in self.steps
             ],
         }
-
-
-def _rounded(value: float | None, digits: int) -> float | None:
-    return None if value is None else round(value, digits)

@@ -11,6 +11,7 @@ from tidegate.control.measurement import Measurement
 from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly
 from tidegate.view.changes import WantedChange, changes_of
+from tidegate.view.figures import milliseconds, rounded
 from tidegate.view.percentiles import pooled_quantile
 from tidegate.view.sizes import readable
 
@@ -74,13 +75,13 @@ class Summary:
             "seconds": round(self.seconds, 3),
             "warm_up_seconds": self.warm_up_s,
             "statistic": self.statistic,
-            "target_ms": _milliseconds(self.target_s),
+            "target_ms": milliseconds(self.target_s),
             "judged_seconds": round(self.judged_seconds, 3),
-            "within_target": _rounded(self.within_target, 4),
-            "mean_ms": _milliseconds(self.mean_s),
-            "p95_ms": _milliseconds(self.p95_s),
+            "within_target": rounded(self.within_target, 4),
+            "mean_ms": milliseconds(self.mean_s),
+            "p95_ms": milliseconds(self.p95_s),
             "core_seconds": round(self.core_seconds, 1),
-            "busy_core_seconds": _rounded(self.busy_core_seconds, 1),
+            "busy_core_seconds": rounded(self.busy_core_seconds, 1),
             "static_cores": self.static_cores,
             "static_core_seconds": round(self.static_core_seconds, 1),
             "cost_vs_static": round(self.cost, 4),
@@ -281,14 +282,6 @@ def _weighted_mean(values: Sequence[float], weights: Sequence[float]) -> float |
     if sum(weights) <= 0:
         return sum(values) / len(values)
     return sum(v * w for v, w in zip(values, weights, strict=True)) / sum(weights)
-
-
-def _milliseconds(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds * 1000, 1)
-
-
-def _rounded(value: float | None, digits: int) -> float | None:
-    return None if value is None else round(value, digits)
 
 
 def _share(value: float | None) -> str:

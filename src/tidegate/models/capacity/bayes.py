@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
 from tidegate.errors import AskedWrongly
-from tidegate.models.capacity.machines import Samples
+from tidegate.models.capacity.machines import Samples, check_sample
 
 Vector = NDArray[np.float64]
 
@@ -77,15 +77,7 @@ class BayesianCapacity:
 
     def observe(self, m: int, throughput: float) -> None:
         """Learn from a saturated interval (III-B)."""
-        if m < 1:
-            raise AskedWrongly(
-                f"A capacity sample is of {m} machines, but needs a count from 1 up."
-            )
-        if not (np.isfinite(throughput) and throughput > 0):
-            raise AskedWrongly(
-                f"The capacity sample at {m} machines is {throughput}, but a throughput is a "
-                "positive number: measure a saturated interval."
-            )
+        check_sample(m, throughput)
         if self._centre is None:
             self._centre = float(np.log(throughput)) - SLOPE_MEAN * float(np.log(m))
         row = self._features(np.asarray(float(m)))

@@ -13,6 +13,17 @@ Samples = Iterable[tuple[int, float]]
 """Measured pairs (machines, maximum sustainable throughput)."""
 
 
+def check_sample(m: int, throughput: float) -> None:
+    """Refuse a sample that no measurement of a saturated interval can give."""
+    if m < 1 or int(m) != m:
+        raise AskedWrongly(f"A capacity sample is of {m} machines, but needs a count from 1 up.")
+    if not (np.isfinite(throughput) and throughput > 0):
+        raise AskedWrongly(
+            f"The capacity sample at {m} machines is {throughput}, but a throughput is a "
+            "positive number: measure a saturated interval."
+        )
+
+
 class CapacityModel(Protocol):
     """What throughput m machines sustain, and how sure that is."""
 

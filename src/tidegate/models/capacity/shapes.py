@@ -9,8 +9,7 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.errors import AskedWrongly
-from tidegate.models.capacity.machines import Samples
+from tidegate.models.capacity.machines import Samples, check_sample
 
 Vector = NDArray[np.float64]
 
@@ -58,15 +57,7 @@ class Tally:
 
     def add(self, m: int, throughput: float) -> None:
         """One more sample."""
-        if m < 1 or int(m) != m:
-            raise AskedWrongly(
-                f"A capacity sample is of {m} machines, but needs a count from 1 up."
-            )
-        if not (np.isfinite(throughput) and throughput > 0):
-            raise AskedWrongly(
-                f"The capacity sample at {m} machines is {throughput}, but a throughput is a "
-                "positive number: measure a saturated interval."
-            )
+        check_sample(m, throughput)
         n, mean, squares = self._per_count.get(int(m), (0, 0.0, 0.0))
         deviation = throughput - mean
         mean += deviation / (n + 1)

@@ -24,7 +24,7 @@ from tidegate.models.capacity.choice import choose, disagreements
 from tidegate.models.capacity.curves import CapacityCurve, FitRefused, fit
 from tidegate.models.capacity.shapes import Shape
 from tidegate.sim.capacity.applications import Application
-from tidegate.sim.capacity.cluster import CYCLE_MINUTES, Cluster, Run, cluster, simulate
+from tidegate.sim.capacity.cluster import CYCLE_MINUTES, Cluster, ClusterRun, cluster, simulate
 from tidegate.sim.capacity.forecasts import (
     ReplayedForecaster,
     ReplayedOutlook,
@@ -50,7 +50,7 @@ def policies(name: str) -> list[str]:
     raise AskedWrongly(f"No policy is named '{name}'{nearest(name, MACHINE_POLICIES)}")
 
 
-class Shared:
+class TraceForecasts:
     """What every run over one trace shares: the trace and its forecasts, made when first needed."""
 
     def __init__(self, trace: Vector) -> None:
@@ -82,7 +82,7 @@ class Shared:
 
 
 def make_policy(
-    name: str, body: Cluster, rho: float, shared: Shared, tuning: Tuning | None = None
+    name: str, body: Cluster, rho: float, shared: TraceForecasts, tuning: Tuning | None = None
 ) -> Policy:
     """A fresh policy of this name for one run."""
     scale = body.application.peak / float(shared.trace.max())
@@ -124,9 +124,9 @@ def run_one(
     application: Application,
     seed: int,
     rho: float,
-    shared: Shared,
+    shared: TraceForecasts,
     tuning: Tuning | None = None,
-) -> tuple[Cluster, Run]:
+) -> tuple[Cluster, ClusterRun]:
     """One policy, application and seed over the whole trace."""
     body = cluster(shared.trace, application, seed)
     policy = make_policy(name, body, rho, shared, tuning)
@@ -155,7 +155,7 @@ class Score:
     """Eq. 23 when a machine is paid for while it starts, too."""
 
 
-def score(name: str, seed: int, body: Cluster, run: Run, startup_minutes: int = 2) -> Score:
+def score(name: str, seed: int, body: Cluster, run: ClusterRun, startup_minutes: int = 2) -> Score:
     """The paper's measures of a run."""
     needed = body.needed()
     machine_minutes = float(run.machines.sum())
@@ -177,7 +177,7 @@ Job = tuple[str, Application, int]
 
 
 def grid(
-    shared: Shared,
+    shared: TraceForecasts,
     names: list[str],
     apps: list[Application],
     seeds: int,

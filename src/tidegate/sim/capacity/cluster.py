@@ -100,7 +100,7 @@ def cluster(trace: Vector, application: Application, seed: int) -> Cluster:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ClusterRun:
     """What happened, minute by minute."""
 
     machines: Machines
@@ -121,7 +121,9 @@ class Run:
         return float(self.satisfied.mean())
 
 
-def simulate(policy: Policy, body: Cluster, *, startup_minutes: int = STARTUP_MINUTES) -> Run:
+def simulate(
+    policy: Policy, body: Cluster, *, startup_minutes: int = STARTUP_MINUTES
+) -> ClusterRun:
     """Every minute of the trace in turn: work, measure, decide, act."""
     load = body.load
     minutes = len(load)
@@ -180,4 +182,4 @@ def simulate(policy: Policy, body: Cluster, *, startup_minutes: int = STARTUP_MI
             up -= leaving
         asked = target
     capacity = body.capacity(machines)
-    return Run(machines, capacity, backlog_at, capacity > load, scalings, started)
+    return ClusterRun(machines, capacity, backlog_at, capacity > load, scalings, started)

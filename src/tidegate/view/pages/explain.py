@@ -16,7 +16,7 @@ from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly
 from tidegate.view.explain import bottlenecks_of, explain
 from tidegate.view.explanation import Explanation
-from tidegate.view.pages.chart import calm
+from tidegate.view.pages.chart import calm, chart_over_time, over_time
 from tidegate.view.pages.columns import RunColumns, columns_of
 from tidegate.view.pages.style import BLUE, GREY, ORANGE, RED, STYLE, TEMPLATE
 
@@ -90,7 +90,7 @@ def _timeline(told: Explanation, run: RunColumns, range_: Any) -> Any:
         title="The bottleneck: dark where it limited the pipeline for most of the span",
         y_range=FactorRange(factors=list(reversed(names))),
         height=62 + 26 * len(names),
-        **_common(range_),
+        **over_time(range_),
     )
     spans = told.spans
     source = ColumnDataSource(
@@ -130,7 +130,7 @@ def _filled(source: Any, run: RunColumns, range_: Any) -> Any:
     from bokeh.models import HoverTool
     from bokeh.models.annotations import Span as Level
 
-    chart = _figure("How full the bottleneck was", "% of capacity", 170, range_)
+    chart = chart_over_time("How full the bottleneck was", "% of capacity", 170, range_)
     line = chart.line("time", "filled", source=source, color=ORANGE, line_width=2.0)
     level = Level(
         location=100.0 * LIMITING_LOAD, dimension="width", line_color=RED, line_dash="dashed"
@@ -144,7 +144,7 @@ def _filled(source: Any, run: RunColumns, range_: Any) -> Any:
 def _carried(source: Any, run: RunColumns, range_: Any) -> Any:
     from bokeh.models import HoverTool
 
-    chart = _figure("Load, and what the pipeline could carry", "rows/s", 170, range_)
+    chart = chart_over_time("Load, and what the pipeline could carry", "rows/s", 170, range_)
     line = chart.line(
         "time", "rate", source=source, color=BLUE, line_width=2.0, legend_label="arrived"
     )
@@ -168,7 +168,7 @@ def _carried(source: Any, run: RunColumns, range_: Any) -> Any:
 
 def _latency(run: RunColumns, range_: Any) -> Any:
     seen = ~np.isnan(run.mean_s)
-    chart = _figure("Latency", "seconds", 170, range_)
+    chart = chart_over_time("Latency", "seconds", 170, range_)
     chart.line(run.time[seen], run.mean_s[seen], color=BLUE, line_width=2.0, legend_label="mean")
     if not np.isnan(run.predicted_s[seen]).all():
         chart.line(
@@ -189,28 +189,6 @@ def _latency(run: RunColumns, range_: Any) -> Any:
         )
     chart.legend.location = "top_right"
     return calm(chart)
-
-
-def _common(range_: Any) -> dict[str, Any]:
-    return {
-        "x_range": range_,
-        "sizing_mode": "stretch_width",
-        "min_border_left": 84,
-        "min_border_right": 16,
-        "tools": "xpan,xwheel_zoom,xbox_zoom,reset",
-        "active_scroll": None,
-        "toolbar_location": "right",
-    }
-
-
-def _figure(title: str, unit: str, height: int, range_: Any) -> Any:
-    from bokeh.models import DataRange1d
-    from bokeh.plotting import figure
-
-    values = DataRange1d(start=0, range_padding=0.12)
-    chart = figure(title=title, height=height, y_range=values, **_common(range_))
-    chart.yaxis.axis_label = unit
-    return chart
 
 
 def _above(title: str, told: Explanation, left_out: Sequence[str]) -> str:

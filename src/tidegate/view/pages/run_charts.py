@@ -8,7 +8,7 @@ import numpy as np
 
 from tidegate.control.record import Record
 from tidegate.view.changes import WantedChange, changes_of, expected_of, outcome_of, words_of
-from tidegate.view.pages.chart import calm
+from tidegate.view.pages.chart import calm, chart_over_time, over_time
 from tidegate.view.pages.columns import Column, RunColumns
 from tidegate.view.pages.style import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY
 
@@ -125,7 +125,7 @@ class RunCharts:
             title="Decisions: ▲ more, ▼ less, ◆ moved or shed, × not acted on",
             y_range=FactorRange(factors=list(reversed(kinds))),
             height=62 + 26 * len(kinds),
-            **self._common(),
+            **over_time(self._range),
         )
         source = ColumnDataSource(
             {
@@ -180,25 +180,10 @@ class RunCharts:
         line = self._line(chart, "backlog", "waiting", PURPLE)
         return self._finish(chart, line, {"waiting": "@backlog{0,0} rows"})
 
-    def _common(self) -> dict[str, Any]:
-        return {
-            "x_range": self._range,
-            "sizing_mode": "stretch_width",
-            "min_border_left": 84,
-            "min_border_right": 16,
-            "tools": "xpan,xwheel_zoom,xbox_zoom,reset",
-            "active_scroll": None,
-            "toolbar_location": "right",
-        }
-
     def _chart(self, title: str, unit: str, height: int) -> Any:
-        from bokeh.models import DataRange1d
         from bokeh.models.annotations import Legend
-        from bokeh.plotting import figure
 
-        values = DataRange1d(start=0, range_padding=0.12)
-        chart = figure(title=title, height=height, y_range=values, **self._common())
-        chart.yaxis.axis_label = unit
+        chart = chart_over_time(title, unit, height, self._range)
         legend = Legend(orientation="horizontal", location="top_right", click_policy="hide")
         legend.update(
             padding=0, margin=0, border_line_color=None, label_text_font_size="12px", spacing=14
