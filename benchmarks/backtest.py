@@ -20,7 +20,7 @@ from tidegate.control.capacity.mst import TABLE_III
 from tidegate.control.capacity.priced import PRICED, PRICED_BY_CYCLE, Tuning
 from tidegate.forecast.arma import ArmaFitter
 from tidegate.sim.capacity.applications import APPLICATIONS
-from tidegate.sim.capacity.backtest import FEWEST_ROWS, Score, Shared, grid
+from tidegate.sim.capacity.backtest import FEWEST_ROWS, Score, TraceForecasts, grid
 from tidegate.sim.capacity.cluster import cluster
 from tidegate.workload.trace import read_trace
 from tidegate.workload.weeks import WEEKS
@@ -44,7 +44,7 @@ def run(options: Options) -> Bench:
     """Every part in turn; `quick` is one seed and no table of tunings."""
     seeds = int(options.extra.get("seeds", 1 if options.quick else 2))
     traces = _traces(options)
-    shared = {name: Shared(trace) for name, trace in traces.items()}
+    shared = {name: TraceForecasts(trace) for name, trace in traces.items()}
     results: list[dict[str, Any]] = []
     aims: list[Aim] = []
     first = next(iter(shared))
@@ -95,7 +95,7 @@ def _arma_speed(
 
 def _paper_grid(
     name: str,
-    shared: Shared,
+    shared: TraceForecasts,
     seeds: int,
     options: Options,
     results: list[dict[str, Any]],
@@ -128,7 +128,7 @@ def _paper_grid(
 
 
 def _default_policy(
-    shared: dict[str, Shared],
+    shared: dict[str, TraceForecasts],
     seeds: int,
     options: Options,
     results: list[dict[str, Any]],
@@ -171,7 +171,7 @@ def _default_policy(
 
 
 def _peers(
-    shared: dict[str, Shared],
+    shared: dict[str, TraceForecasts],
     ours: dict[str, dict[str, float]],
     options: Options,
     results: list[dict[str, Any]],
@@ -195,7 +195,10 @@ def _peers(
 
 
 def _leave_one_out(
-    shared: dict[str, Shared], options: Options, results: list[dict[str, Any]], aims: list[Aim]
+    shared: dict[str, TraceForecasts],
+    options: Options,
+    results: list[dict[str, Any]],
+    aims: list[Aim],
 ) -> None:
     """The tuning that is best on all traces but one, tried on that one."""
     apps = [APPLICATIONS["grep"], APPLICATIONS["unique-visitor"]]
@@ -238,7 +241,7 @@ def _leave_one_out(
 def _unseen(options: Options, results: list[dict[str, Any]], aims: list[Aim]) -> None:
     """Loads of other kinds, written down after the last choice was made; one application."""
     for name, trace in _odd_traces().items():
-        shared = Shared(np.round(trace))
+        shared = TraceForecasts(np.round(trace))
         for rho in (0.90, 0.99):
             scores = list(grid(shared, [PRICED], [APPLICATIONS["grep"]], 1, rho))
             mean = _mean(scores, PRICED)
@@ -275,7 +278,7 @@ def _odd_traces() -> dict[str, np.ndarray]:
     }
 
 
-def _least(shared: Shared, app: Any) -> float:
+def _least(shared: TraceForecasts, app: Any) -> float:
     body = cluster(shared.trace, app, 0)
     return float(body.needed_per_cycle().sum() / body.needed().sum())
 

@@ -19,8 +19,9 @@ from scipy.stats import spearmanr
 from tidegate.apps.waiting import Waiting, waiting_map
 from tidegate.benching import Aim, Bench, Options, at_most
 from tidegate.control.learning.sojourn import BatchStamps, merged, sojourn
+from tidegate.errors import TidegateError
 from tidegate.models.microbatch.batch_cost import BatchCost, chance_imbalance
-from tidegate.models.microbatch.batch_learner import BatchLearner
+from tidegate.models.microbatch.batch_memory import BatchMemory
 from tidegate.models.microbatch.station import MicroBatchStation
 from tidegate.pipelines.functions import count
 from tidegate.pipelines.stream import pipeline
@@ -137,17 +138,25 @@ def imbalance(result: BatchResult) -> float:
 
 
 def learn(done: list[Finished], stops: list[Point], began_s: float) -> BatchCost:
-    """The cost of a batch, from the calibration points."""
-    learner = BatchLearner()
+    """The cost of a batch from the calibration points, as the control loop learns it."""
+    memory = BatchMemory()
+    rows, busy_s, at_s = 0, 0.0, 0.0
     for point in stops:
         for result, progress in within(done, point, began_s):
-            learner.observe(
+            at_s = progress.end_us / 1e6
+            rows += progress.rows
+            busy_s += sum(report.busy_s for report in result.reports)
+            memory.observe(
                 rows=progress.rows,
                 tasks=point.tasks,
                 duration_s=progress.duration_s,
                 imbalance=imbalance(result),
+                at_s=at_s,
             )
-    return learner.fit().cost
+    cost = memory.fit(at_s, busy_s / rows if rows else None)
+    if cost is None:
+        raise TidegateError("no batch of a calibration point was measured; the run was too short")
+    return cost
 
 
 def predict_s(cost: BatchCost, point: Point) -> float:

@@ -9,6 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tidegate.errors import AskedWrongly, TidegateError
+    from tidegate.models.shedding.estimate import (
+        Estimate,
+        estimated_count,
+        estimated_mean,
+        estimated_sum,
+    )
     from tidegate.pipelines.functions import (
         aggregate,
         count,
@@ -49,6 +55,10 @@ _HOMES = {
     "arrivals": "spark.sources.arrivals",
     "read_state": "spark.state.read",
     **dict.fromkeys(
+        ["Estimate", "estimated_count", "estimated_mean", "estimated_sum"],
+        "models.shedding.estimate",
+    ),
+    **dict.fromkeys(
         [
             "aggregate",
             "count",
@@ -68,6 +78,7 @@ _HOMES = {
 __all__ = [
     "AskedWrongly",
     "Attachment",
+    "Estimate",
     "KeyedBatch",
     "Run",
     "ShedClass",
@@ -78,6 +89,9 @@ __all__ = [
     "arrivals",
     "attach",
     "count",
+    "estimated_count",
+    "estimated_mean",
+    "estimated_sum",
     "latest",
     "max",
     "mean",

@@ -1,7 +1,8 @@
 """The form of a benchmark's answer: what was measured, beside what it was measured against.
 
 A benchmark is a file `benchmarks/NAME.py` with a docstring (its first line is its description) and
-`def run(options: Options) -> Bench`. `tidegate bench NAME` finds and runs it.
+`def run(options: Options) -> Bench`. `tidegate bench NAME` finds and runs it. A benchmark with
+several bodies keeps them in a folder beside it, which `tidegate bench list` does not list.
 """
 
 import os

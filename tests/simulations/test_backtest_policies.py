@@ -21,7 +21,7 @@ from tidegate.forecast import Forecast
 from tidegate.forecast.analogues import THRESHOLDS, Analogues, Outlook
 from tidegate.forecast.arma import walk
 from tidegate.models.capacity.bayes import BayesianCapacity
-from tidegate.models.capacity.curves import choose
+from tidegate.models.capacity.choice import choose
 
 BOUNDS = Bounds(2, 24)
 ALLOWED = Constraints(BOUNDS)

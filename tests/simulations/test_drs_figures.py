@@ -11,9 +11,11 @@ from tidegate.commands.networkfile import read_network
 from tidegate.control.allocation.allocate import assign
 from tidegate.models.queueing.network import Network
 from tidegate.models.queueing.stations import Model, Queues
+from tidegate.sim.queueing.allocation import unstable_stations
+from tidegate.sim.queueing.arrivals import Arrivals
 from tidegate.sim.queueing.distributions import distribution
-from tidegate.sim.queueing.network import Arrivals, Simulation, simulate, unstable_stations
-from tidegate.sim.queueing.statistics import batch_means
+from tidegate.sim.queueing.network import simulate
+from tidegate.sim.queueing.statistics import Simulation, batch_means
 
 CORES = 22
 

@@ -2,14 +2,22 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from tidegate.models.queueing.network import SOURCE, Edge, Network, Operator
 from tidegate.models.queueing.stations import Queues
+from tidegate.sim.queueing.arrivals import Arrivals
 from tidegate.sim.queueing.distributions import distribution
-from tidegate.sim.queueing.network import Arrivals, simulate
-from tidegate.sim.queueing.statistics import batch_means, replications
+from tidegate.sim.queueing.network import simulate
+from tidegate.sim.queueing.statistics import ConfidenceInterval, batch_means
 
 SEEDS = range(12)
+
+
+def replications(means: np.ndarray, confidence: float = 0.99) -> ConfidenceInterval:
+    """The mean of independent runs, one value each, by Student's t."""
+    half_width = stats.t.ppf(0.5 + confidence / 2.0, len(means) - 1) * stats.sem(means)
+    return ConfidenceInterval(float(means.mean()), float(half_width), confidence)
 
 
 def network_of(rate: float, services: dict[str, float], *edges: tuple[str, str, float]) -> Network:

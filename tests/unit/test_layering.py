@@ -31,10 +31,10 @@ BELOW = {
     },
     "view": {"errors", "units", "control"},
 }
-"""What each room may import besides itself. `apps` may import all of these, `commands` also `apps`,
-and `cli` everything."""
+"""What each room may import besides itself. `apps` may import all of these but `benching`,
+`commands` all of them and `apps`, and `cli` everything."""
 BELOW["compiled"] = {"models", "forecast", "control", "sim"}
-BELOW["apps"] = set(BELOW)
+BELOW["apps"] = set(BELOW) - {"benching"}
 BELOW["commands"] = set(BELOW)
 BELOW["cli"] = set(BELOW)
 BELOW["__main__"] = {"cli"}

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from tidegate.apps.overload import run_for
+from tidegate.apps.running import run_for
 from tidegate.control.record import Record
 from tidegate.control.row_counts import SourceCount
 from tidegate.errors import AskedWrongly

@@ -11,19 +11,16 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from pyspark.sql import SparkSession
 
 from tidegate.apps.overload import WAIT_S, overload_flow
-from tidegate.benching import Aim, Bench, Options, at_least, at_most
 from tidegate.control.record import Record
 from tidegate.control.row_counts import SourceCount
 from tidegate.errors import TidegateError
 from tidegate.spark.loop.loop import ControlLoop
 from tidegate.spark.run import Run
-from tidegate.spark.session import session
 from tidegate.spark.start import start
 
 CORES = 8
@@ -32,7 +29,7 @@ _JUDGED = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shared:
+class SharedRun:
     """One pipeline beside the others."""
 
     name: str
@@ -70,7 +67,7 @@ class Shared:
 
 def run_together(
     spark: SparkSession, targets_s: Sequence[float], *, factor: float, seconds: float
-) -> list[Shared]:
+) -> list[SharedRun]:
     """Pipelines that are offered `factor` times what all cores carry, each the same part of it."""
     rate = factor * CORES / WAIT_S / len(targets_s)
     with (
@@ -101,56 +98,12 @@ def run_together(
         return [_shared(name, target_s, run) for name, target_s, run in runs]
 
 
-def _shared(name: str, target_s: float, run: Run) -> Shared:
+def _shared(name: str, target_s: float, run: Run) -> SharedRun:
     loop = run.loop
     assert isinstance(loop, ControlLoop)
-    return Shared(
+    return SharedRun(
         name=name,
         target_s=target_s,
         records=list(loop.records),
         counts=run.counts()["source"],
     )
-
-
-def together_body(options: Options) -> Bench:
-    """Two pipelines with targets of 2 and 4 s, twice as many rows as all cores carry."""
-    spark = session(f"local[{CORES}]", "bench-shed")
-    options.say("warming up: 30 s")
-    run_together(spark, (2.0, 4.0), factor=0.3, seconds=30.0)
-    seconds = 40.0 if options.quick else 90.0
-    options.say(f"2 pipelines, targets of 2 and 4 s, 2 times capacity: {seconds:.0f} s")
-    found = run_together(spark, (2.0, 4.0), factor=2.0, seconds=seconds)
-    spark.stop()
-    off = max(abs(one.mean_latency_s / one.target_s - 1.0) for one in found)
-    kept = [one.kept for one in found]
-    return Bench(
-        "shed",
-        [_row(one) for one in found],
-        [
-            at_most("mean latency off its own target, worst pipeline", off, 0.15),
-            at_least("share kept, least over most", min(kept) / max(kept), 0.6),
-            at_most("cores asked for over those there are", sum(o.cores for o in found) / CORES, 1),
-            at_least(
-                "cores of the tighter target over the other's", found[0].cores / found[1].cores, 1
-            ),
-            Aim(
-                "pipelines whose rows are counted exactly",
-                sum(one.exact for one in found),
-                f"= {len(found)}",
-                all(one.exact for one in found),
-            ),
-        ],
-    )
-
-
-def _row(one: Shared) -> dict[str, Any]:
-    return {
-        "pipeline": one.name,
-        "target_s": one.target_s,
-        "mean_latency_s": round(one.mean_latency_s, 3),
-        "cores": round(one.cores, 2),
-        "kept": round(one.kept, 3),
-        "offered": one.counts.offered,
-        "shed": one.counts.shed,
-        "exact": one.exact,
-    }

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from pyspark.sql import SparkSession
 
+from tidegate.apps.running import run_batches
 from tidegate.apps.waiting import Waiting, waiting_map
 from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly, TidegateError
@@ -50,6 +51,8 @@ class Surge:
     """What happened."""
 
     policy: str
+    seconds: float
+    """How long rows arrived."""
     records: list[Record]
     arrived: int
     counted: int
@@ -133,7 +136,7 @@ def run_surge(
             raise TidegateError(f"the control loop failed: {loop.failure}") from loop.failure
         verified = _verify(checkpoint, profile, keys, seed, arrived)
     peak = peak_cores(float(profile.rates.max()), target_s)
-    return Surge(policy, list(loop.records), arrived, counted, verified, peak)
+    return Surge(policy, seconds, list(loop.records), arrived, counted, verified, peak)
 
 
 def surge_flow(
@@ -157,13 +160,7 @@ def warm_up(spark: SparkSession, place: Path, tasks: int) -> None:
         .keyed("count", count(), key="key", shards=SHARDS)
     )
     run = start(flow.graph, checkpoint=str(place), tasks=tasks)
-    try:
-        until = time.monotonic() + _PATIENCE_S * 4
-        while len(run.results()) < _WARM_BATCHES and time.monotonic() < until:
-            if run.awaitTermination(0.2):
-                break
-    finally:
-        run.stop()
+    run_batches(run, _WARM_BATCHES, _PATIENCE_S * 4)
 
 
 def _await_rows(run: Run, wanted: int, patience_s: float) -> int:

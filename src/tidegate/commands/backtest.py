@@ -17,13 +17,13 @@ from tidegate.sim.capacity.applications import applications
 from tidegate.sim.capacity.backtest import (
     FEWEST_ROWS,
     Score,
-    Shared,
+    TraceForecasts,
     grid,
     policies,
     rows,
     run_one,
 )
-from tidegate.sim.capacity.cluster import Cluster, Run
+from tidegate.sim.capacity.cluster import Cluster, ClusterRun
 from tidegate.view.pages.backtest import Shown, write_plot
 from tidegate.workload.trace import read_trace
 from tidegate.workload.weeks import WEEKS
@@ -71,7 +71,7 @@ def backtest(
         raise AskedWrongly(
             f"The directory {plot.parent} of the plot does not exist: create it, or name another."
         )
-    shared = Shared(load_trace(trace))
+    shared = TraceForecasts(load_trace(trace))
     scores: list[Score] = []
     with _progress() as progress:
         task = progress.add_task("forecasting the trace", total=None)
@@ -108,7 +108,7 @@ def load_trace(trace: str) -> NDArray[np.float64]:
     return read_trace(path, FEWEST_ROWS)
 
 
-def _shown(policy: str, body: Cluster, run: Run) -> Shown:
+def _shown(policy: str, body: Cluster, run: ClusterRun) -> Shown:
     return Shown(
         application=body.application.name,
         policy=policy,

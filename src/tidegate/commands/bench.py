@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -57,6 +58,13 @@ def _benchmarks() -> dict[str, Path]:
 
 
 def _load(path: Path) -> Any:
+    """The `run` of a benchmark, which may import helpers from folders beside it.
+
+    So `benchmarks.FOLDER` must be importable: the checkout goes on the path.
+    """
+    checkout = str(path.parents[1])
+    if checkout not in sys.path:
+        sys.path.insert(0, checkout)
     spec = importlib.util.spec_from_file_location(f"benchmarks.{path.stem}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -1,12 +1,15 @@
 """`tidegate demo`: a pipeline under a surge that keeps its latency target by itself."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tidegate.commands.output import Json, err, out, print_json
 from tidegate.errors import AskedWrongly, TidegateError
+
+if TYPE_CHECKING:
+    from tidegate.apps.surge import Surge
 
 
 def demo(
@@ -32,13 +35,11 @@ def demo(
             f"a demo of {seconds:g} seconds is not possible; give 0.1 to 86400 (a day)"
         )
     # Imported here because Spark takes a second to import, and `tidegate --help` should not.
-    from tidegate.apps.surge import CORES, TARGET_S, WARM_S, run_surge
+    from tidegate.apps.surge import CORES, TARGET_S, run_surge
     from tidegate.control.assemble import policy_name
     from tidegate.spark.master import parse_master
     from tidegate.spark.session import session
     from tidegate.view.live.terminal import LiveView
-    from tidegate.view.pages.run import write_picture
-    from tidegate.view.summary import summarise
     from tidegate.workload.parse import parse_profile
 
     policy = policy_name(policy)
@@ -60,12 +61,19 @@ def demo(
             )
     finally:
         spark.stop()
-    warm_s = min(WARM_S, seconds / 3)
+    _tell(surge, {"master": master, "rate": rate or "surge", "policy": policy}, picture, json)
+
+
+def _tell(surge: "Surge", asked: dict[str, Any], picture: str, json: bool) -> None:
+    """The picture, and the figures as JSON or as a table; a state that is wrong is an error."""
+    from tidegate.apps.surge import WARM_S
+    from tidegate.view.pages.run import write_picture
+    from tidegate.view.summary import summarise
+
+    warm_s = min(WARM_S, surge.seconds / 3)
     summary = summarise(surge.records, warm_up_s=warm_s, static_cores=surge.peak_cores)
     document: dict[str, Any] = {
-        "master": master,
-        "rate": rate or "surge",
-        "policy": policy,
+        **asked,
         **summary.document(),
         "rows": surge.counted,
         "arrived": surge.arrived,

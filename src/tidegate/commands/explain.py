@@ -9,8 +9,8 @@ from rich.text import Text
 
 from tidegate.commands.checkpoint import read_checkpoint
 from tidegate.commands.output import Json, err, out, print_json
-from tidegate.view.explain import Explanation
 from tidegate.view.explain import explain as explained
+from tidegate.view.explanation import Explanation
 
 SPANS = 40
 """How many spans are printed, the longest ones."""

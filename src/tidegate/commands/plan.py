@@ -1,7 +1,8 @@
 """`tidegate plan`: how many cores each operator of a network should have, and what that gives."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
@@ -9,6 +10,10 @@ from rich.table import Table
 from tidegate.commands.output import Json, out, print_json
 from tidegate.errors import AskedWrongly, nearest
 from tidegate.units import format_duration, parse_duration
+
+if TYPE_CHECKING:  # NumPy, SciPy and Numba take a second that `--help` need not wait for
+    from tidegate.control.allocation.allocate import Allocation
+    from tidegate.models.queueing.stations import Queues
 
 
 def plan(
@@ -26,7 +31,6 @@ def plan(
     json: Json = False,
 ) -> None:
     """Best latency with a number of cores, or fewest cores for a latency."""
-    # Imported here because NumPy, SciPy and Numba take a second that `--help` need not wait for.
     from tidegate.commands.networkfile import read_network
     from tidegate.control.allocation.allocate import assign, provision
     from tidegate.models.queueing.stations import MODELS, Queues
@@ -56,12 +60,21 @@ def plan(
             }
         )
         return
+    _print_table(network.names, queues, answer)
+    spare = f" ({cores - answer.total} would not help)" if cores and cores > answer.total else ""
+    out.print(
+        f"{answer.total} cores{spare}: mean latency {format_duration(answer.latency_s)} ({chosen})",
+        highlight=False,
+    )
+
+
+def _print_table(names: Sequence[str], queues: "Queues", answer: "Allocation") -> None:
     table = Table("operator", title=None)
     for column in ("rate /s", "cores", "utilisation", "latency", "latency share"):
         table.add_column(column, justify="right")
     parts_s = queues.visit_ratio * queues.latency(answer.cores)
     used = queues.utilisation(answer.cores)
-    for index, name in enumerate(network.names):
+    for index, name in enumerate(names):
         table.add_row(
             name,
             f"{queues.arrival_rate[index]:.4g}",
@@ -71,8 +84,3 @@ def plan(
             f"{parts_s[index] / answer.latency_s:.1%}",
         )
     out.print(table)
-    spare = f" ({cores - answer.total} would not help)" if cores and cores > answer.total else ""
-    out.print(
-        f"{answer.total} cores{spare}: mean latency {format_duration(answer.latency_s)} ({chosen})",
-        highlight=False,
-    )

@@ -143,7 +143,7 @@ class Analogues:
         self._minute[now] = round(at_s / 60.0)
         self._largest = max(self._largest, load)
         value = math.log(max(load, FLOOR * self._largest, 1e-300))
-        if self._gaps.observe(load).kind is not Kind.LOAD:
+        if self._gaps.observe(load) is not Kind.LOAD:
             self._log_load[now] = np.nan
         else:
             if self._gap_before and value < self._good[-1] - 1.0:

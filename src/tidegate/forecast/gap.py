@@ -7,12 +7,9 @@ or all that had piled up. So the return to the old level does not look like a su
 """
 
 from collections import deque
-from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
-
-from tidegate.forecast import Forecast, Forecaster
 
 
 class Kind(Enum):
@@ -22,15 +19,6 @@ class Kind(Enum):
     GAP = "gap"
     EDGE = "edge"
     """The first reading after a gap: part of an interval, or more than one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """A classified reading of the load."""
-
-    kind: Kind
-    value: float
-    """The reading itself, or, in a gap, the level before it."""
 
 
 class GapDetector:
@@ -56,33 +44,28 @@ class GapDetector:
         self._gap_length = 0
         self._level = 0.0
 
-    @property
-    def gap_length(self) -> int:
-        """Readings since the gap began, including its edge; 0 outside a gap."""
-        return self._gap_length
-
-    def observe(self, value: float) -> Reading:
+    def observe(self, value: float) -> Kind:
         """Classify the next reading."""
         if self._gap_length:
             return self._inside(value)
         if self._starts(value):
             self._level = float(np.median(self._recent))
             self._gap_length = 1
-            return Reading(Kind.GAP, self._level)
+            return Kind.GAP
         self._recent.append(value)
-        return Reading(Kind.LOAD, value)
+        return Kind.LOAD
 
-    def _inside(self, value: float) -> Reading:
+    def _inside(self, value: float) -> Kind:
         if value > self._remains * self._level:
             self._gap_length = 0
-            return Reading(Kind.EDGE, self._level)
+            return Kind.EDGE
         self._gap_length += 1
         if self._gap_length > self._longest:
             self._gap_length = 0
             self._recent.clear()
             self._recent.append(value)
-            return Reading(Kind.LOAD, value)
-        return Reading(Kind.GAP, self._level)
+            return Kind.LOAD
+        return Kind.GAP
 
     def _starts(self, value: float) -> bool:
         if len(self._recent) < 5:
@@ -98,37 +81,3 @@ class GapDetector:
         trend = abs(float(np.median(recent[-third:]) - np.median(recent[:third])))
         left_already = float(recent[-2:].max()) < 0.5 * level
         return not left_already and level - value > self._steadiness * spread + trend
-
-
-class GapAware:
-    """A forecaster that is spared the gaps, and whose forecasts reach across them.
-
-    Inside a gap the inner forecaster sees nothing, so its forecast starts at the last real reading
-    and grows wider the longer the gap lasts.
-    """
-
-    def __init__(self, inner: Forecaster, detector: GapDetector | None = None) -> None:
-        self._inner = inner
-        self._detector = detector if detector is not None else GapDetector()
-        self._unseen = 0
-        self._kind = Kind.LOAD
-
-    @property
-    def kind(self) -> Kind:
-        """What the last reading was."""
-        return self._kind
-
-    def observe(self, value: float, at_s: float) -> None:
-        """Pass real readings on."""
-        reading = self._detector.observe(value)
-        self._kind = reading.kind
-        if reading.kind is Kind.LOAD:
-            self._unseen = 0
-            self._inner.observe(value, at_s)
-        else:
-            self._unseen += 1
-
-    def forecast(self, steps: int) -> Forecast:
-        """The inner forecast, from the steps that nobody saw onwards."""
-        across = self._inner.forecast(self._unseen + steps)
-        return Forecast(across.mean[self._unseen :], across.variance[self._unseen :])

@@ -14,11 +14,7 @@ import numpy as np
 
 from tidegate.errors import AskedWrongly
 from tidegate.forecast import Forecast, Forecaster
-from tidegate.forecast.arma import ArmaForecaster
 from tidegate.forecast.conformal import AdaptiveConformal
-from tidegate.forecast.log_ratio import LogRatioForecaster
-from tidegate.forecast.seasonal import SeasonalForecaster
-from tidegate.forecast.simple import LastValue, RecentMaximum
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +108,3 @@ def point_of(forecast: Forecast, lead: int) -> float:
     """A point forecast of a cycle's highest load: eq. 14 with one deviation instead of two."""
     mean, variance = forecast.highest(lead, sigmas=1.0)
     return mean + float(np.sqrt(variance))
-
-
-def standard_candidates(step_s: float = 60.0) -> dict[str, Forecaster]:
-    """The candidates that ship: the simplest first, since it speaks until another is better."""
-    return {
-        "recent maximum": RecentMaximum(),
-        "last value": LastValue(),
-        "arma": ArmaForecaster(),
-        "log-ratio arma": LogRatioForecaster(),
-        "seasonal": SeasonalForecaster(step_s),
-    }

@@ -9,7 +9,7 @@ Kind = Literal["cores", "tasks", "moves", "shedding"]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class WantedChange:
     """One thing that a decision wanted otherwise."""
 
     kind: Kind
@@ -37,20 +37,20 @@ class Change:
         return f"{what} {self.before:.0f} to {self.after:.0f}"
 
 
-def changes_of(record: Record) -> tuple[Change, ...]:
+def changes_of(record: Record) -> tuple[WantedChange, ...]:
     """What the decision of a record asks for that is not so already."""
     measurement, decision = record.measurement, record.decision
     tasks = {operator.name: operator.tasks for operator in measurement.operators}
     found = []
     if decision.cores is not None:
-        found.append(Change("cores", measurement.cores_asked, decision.cores))
+        found.append(WantedChange("cores", measurement.cores_asked, decision.cores))
     for name, after in decision.tasks.items():
-        found.append(Change("tasks", tasks.get(name), after, name))
+        found.append(WantedChange("tasks", tasks.get(name), after, name))
     for name, moves in decision.moves.items():
         if moves:
-            found.append(Change("moves", None, len(moves), name))
+            found.append(WantedChange("moves", None, len(moves), name))
     if decision.keep is not None:
-        found.append(Change("shedding", None, decision.keep))
+        found.append(WantedChange("shedding", None, decision.keep))
     return tuple(change for change in found if change.before != change.after)
 
 
@@ -66,6 +66,12 @@ def outcome_of(record: Record) -> str:
     if record.held_back is not None:
         return f"held back: {record.held_back}"
     return "not acted on"
+
+
+def expected_of(record: Record) -> str:
+    """The latency that the decision was to bring, in words; empty where it told none."""
+    expected_s = record.decision.expected_latency_s
+    return "" if expected_s is None else f"expected mean latency {expected_s:.2f} s"
 
 
 def again(before: Record | None, record: Record) -> bool:

@@ -10,7 +10,8 @@ from rich.table import Table
 from tidegate.control.measurement import Measurement
 from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly
-from tidegate.view.changes import changes_of
+from tidegate.view.changes import WantedChange, changes_of
+from tidegate.view.figures import milliseconds, rounded
 from tidegate.view.percentiles import pooled_quantile
 from tidegate.view.sizes import readable
 
@@ -74,13 +75,13 @@ class Summary:
             "seconds": round(self.seconds, 3),
             "warm_up_seconds": self.warm_up_s,
             "statistic": self.statistic,
-            "target_ms": _milliseconds(self.target_s),
+            "target_ms": milliseconds(self.target_s),
             "judged_seconds": round(self.judged_seconds, 3),
-            "within_target": _rounded(self.within_target, 4),
-            "mean_ms": _milliseconds(self.mean_s),
-            "p95_ms": _milliseconds(self.p95_s),
+            "within_target": rounded(self.within_target, 4),
+            "mean_ms": milliseconds(self.mean_s),
+            "p95_ms": milliseconds(self.p95_s),
             "core_seconds": round(self.core_seconds, 1),
-            "busy_core_seconds": _rounded(self.busy_core_seconds, 1),
+            "busy_core_seconds": rounded(self.busy_core_seconds, 1),
             "static_cores": self.static_cores,
             "static_core_seconds": round(self.static_core_seconds, 1),
             "cost_vs_static": round(self.cost, 4),
@@ -154,6 +155,66 @@ def summarise(
     warm_s = _start_s(records) + warm_up_s
     judged = list(_judged(records, warm_s, statistic))
     judged_seconds = sum(interval_s for interval_s, _ in judged)
+    good_seconds = sum(interval_s for interval_s, good in judged if good)
+    mean_s, p95_s = _latency_of_rows(ticks, warm_s)
+    static_cores = _most_cores(records) if static_cores is None else static_cores
+    busy = [tick.cores_busy * tick.interval_s for tick in ticks if tick.cores_busy is not None]
+    made = _changes(records)
+    return Summary(
+        seconds=seconds,
+        warm_up_s=warm_up_s,
+        target_s=records[-1].target_s,
+        statistic=statistic,
+        judged_seconds=judged_seconds,
+        within_target=good_seconds / judged_seconds if judged_seconds else None,
+        mean_s=mean_s,
+        p95_s=p95_s,
+        core_seconds=sum(tick.cores_granted * tick.interval_s for tick in ticks),
+        busy_core_seconds=sum(busy) if busy else None,
+        static_cores=static_cores,
+        static_core_seconds=static_cores * seconds,
+        changes=made.changes,
+        reversals=made.reversals,
+        moves=made.moves,
+        nodes=max((len(set(one.nodes)) for tick in ticks for one in tick.operators), default=0),
+        durable_bytes=sum(one.durable_bytes for tick in ticks for one in tick.operators),
+        held_back=made.held_back,
+        arrived_rows=round(sum(tick.arrival_rate * tick.interval_s for tick in ticks)),
+        rows=round(sum(tick.processed_rate * tick.interval_s for tick in ticks)),
+        largest_backlog_rows=round(max(tick.backlog_rows for tick in ticks)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Changes:
+    changes: int
+    reversals: int
+    moves: int
+    held_back: int
+
+
+def _changes(records: Sequence[Record]) -> _Changes:
+    """How often the run changed something, changed its mind, and was kept from it."""
+    wanted = [(record, changes_of(record)) for record in records]
+    steps = [
+        _direction(changes)
+        for record, changes in wanted
+        if record.acted and any(change.kind in ("cores", "tasks") for change in changes)
+    ]
+    moves = (
+        int(change.after)
+        for record, changes in wanted
+        for change in changes
+        if record.acted and change.kind == "moves"
+    )
+    held_back = sum(1 for record, changes in wanted if changes and not record.acted)
+    return _Changes(len(steps), _reversals(steps), sum(moves), held_back)
+
+
+def _latency_of_rows(
+    ticks: Sequence[Measurement], warm_s: float
+) -> tuple[float | None, float | None]:
+    """Mean and 95th percentile over the rows completed after the warm-up."""
     counted = [
         (tick.latency, tick.processed_rate * tick.interval_s)
         for tick in ticks
@@ -161,53 +222,15 @@ def summarise(
     ]
     latencies = [latency for latency, _ in counted]
     weights = [rows for _, rows in counted]
-    wanted = [changes_of(record) for record in records]
-    if static_cores is None:
-        asked = [tick.cores_asked for tick in ticks]
-        chosen = [record.decision.cores or 0 for record in records if record.acted]
-        static_cores = max(asked + chosen)
-    busy = [tick.cores_busy * tick.interval_s for tick in ticks if tick.cores_busy is not None]
-    steps = [
-        _direction(record)
-        for record, changes in zip(records, wanted, strict=True)
-        if record.acted and any(change.kind in ("cores", "tasks") for change in changes)
-    ]
-    return Summary(
-        seconds=seconds,
-        warm_up_s=warm_up_s,
-        target_s=records[-1].target_s,
-        statistic=statistic,
-        judged_seconds=judged_seconds,
-        within_target=(
-            sum(interval_s for interval_s, good in judged if good) / judged_seconds
-            if judged_seconds
-            else None
-        ),
-        mean_s=_weighted_mean([latency.mean_s for latency in latencies], weights),
-        p95_s=pooled_quantile(latencies, weights, 0.95) if latencies else None,
-        core_seconds=sum(tick.cores_granted * tick.interval_s for tick in ticks),
-        busy_core_seconds=sum(busy) if busy else None,
-        static_cores=static_cores,
-        static_core_seconds=static_cores * seconds,
-        changes=len(steps),
-        reversals=_reversals(steps),
-        moves=sum(
-            int(change.after)
-            for record, changes in zip(records, wanted, strict=True)
-            for change in changes
-            if record.acted and change.kind == "moves"
-        ),
-        nodes=max((len(set(one.nodes)) for tick in ticks for one in tick.operators), default=0),
-        durable_bytes=sum(one.durable_bytes for tick in ticks for one in tick.operators),
-        held_back=sum(
-            1
-            for record, changes in zip(records, wanted, strict=True)
-            if changes and not record.acted
-        ),
-        arrived_rows=round(sum(tick.arrival_rate * tick.interval_s for tick in ticks)),
-        rows=round(sum(tick.processed_rate * tick.interval_s for tick in ticks)),
-        largest_backlog_rows=round(max(tick.backlog_rows for tick in ticks)),
-    )
+    mean_s = _weighted_mean([latency.mean_s for latency in latencies], weights)
+    return mean_s, pooled_quantile(latencies, weights, 0.95) if latencies else None
+
+
+def _most_cores(records: Sequence[Record]) -> int:
+    """The most that the run ever asked for."""
+    asked = [record.measurement.cores_asked for record in records]
+    chosen = [record.decision.cores or 0 for record in records if record.acted]
+    return max(asked + chosen)
 
 
 def _judged(
@@ -242,9 +265,8 @@ def _counts(tick: Measurement, warm_s: float) -> bool:
     return tick.at_s - tick.interval_s / 2 > warm_s
 
 
-def _direction(record: Record) -> float:
+def _direction(changes: Sequence[WantedChange]) -> float:
     """Above 0: more; below 0: less; 0: neither. Tasks follow the cores, so cores speak first."""
-    changes = changes_of(record)
     cores = sum(change.step for change in changes if change.kind == "cores")
     return cores or sum(change.step for change in changes if change.kind == "tasks")
 
@@ -260,14 +282,6 @@ def _weighted_mean(values: Sequence[float], weights: Sequence[float]) -> float |
     if sum(weights) <= 0:
         return sum(values) / len(values)
     return sum(v * w for v, w in zip(values, weights, strict=True)) / sum(weights)
-
-
-def _milliseconds(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds * 1000, 1)
-
-
-def _rounded(value: float | None, digits: int) -> float | None:
-    return None if value is None else round(value, digits)
 
 
 def _share(value: float | None) -> str:

@@ -1,6 +1,7 @@
 """`tidegate bench` with a benchmark of its own: the answer as a table and as JSON."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,26 @@ def test_tables_for_people() -> None:
 def test_list_reads_the_description_without_running() -> None:
     run = CliRunner().invoke(app, ["bench", "list"])
     assert run.exit_code == 0 and "Counts to three." in run.stdout
+
+
+def test_a_benchmark_may_import_from_a_folder_beside_it(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    folder = checkout / "benchmarks" / "count_bodies"
+    folder.mkdir()
+    (folder / "up.py").write_text("NUMBERS = [1, 2, 3]")
+    (checkout / "benchmarks" / "far.py").write_text(
+        '"""Counts far."""\n'
+        "from benchmarks.count_bodies.up import NUMBERS\n"
+        "from tidegate.benching import Bench\n"
+        "def run(options):\n"
+        "    return Bench('far', [{'n': n} for n in NUMBERS], [])\n"
+    )
+    run = CliRunner().invoke(app, ["bench", "far", "--json"])
+    assert [result["n"] for result in json.loads(run.stdout)["results"]] == [1, 2, 3]
+    listed = json.loads(CliRunner().invoke(app, ["bench", "list", "--json"]).stdout)
+    assert [each["name"] for each in listed["benchmarks"]] == ["count", "far"]
 
 
 def test_outside_a_checkout(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,11 @@ import pytest
 
 from tidegate.errors import AskedWrongly
 from tidegate.forecast import Forecast
-from tidegate.forecast.selection import SelectedForecaster, standard_candidates
+from tidegate.forecast.arma import ArmaForecaster
+from tidegate.forecast.seasonal import SeasonalForecaster
+from tidegate.forecast.selection import SelectedForecaster
 from tidegate.forecast.simple import LastValue, RecentMaximum
+from tidegate.forecast.trend import DampedTrend
 
 
 class Seer:
@@ -72,9 +75,17 @@ def test_what_it_says_is_what_the_selected_one_says():
     assert set(selection.losses) == set(candidates)
 
 
-def test_the_candidates_that_ship_get_through_zeros_and_jumps():
+def test_every_forecaster_gets_through_zeros_and_jumps():
     values = np.r_[series(130), np.zeros(30), 50 * series(60, seed=1)]
-    selection = SelectedForecaster(standard_candidates())
+    selection = SelectedForecaster(
+        {
+            "recent maximum": RecentMaximum(),
+            "last value": LastValue(),
+            "trend": DampedTrend(),
+            "arma": ArmaForecaster(),
+            "seasonal": SeasonalForecaster(60.0),
+        }
+    )
     run(selection, values)
     answer = selection.forecast(12)
     assert np.isfinite(answer.mean).all() and (answer.variance >= 0).all()

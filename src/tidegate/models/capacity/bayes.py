@@ -11,10 +11,10 @@ is a rank-one sum, and one matrix product evaluates all machine counts.
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtr, stdtrit
+from scipy.special import stdtrit
 
 from tidegate.errors import AskedWrongly
-from tidegate.models.capacity.machines import Samples
+from tidegate.models.capacity.machines import Samples, check_sample
 
 Vector = NDArray[np.float64]
 
@@ -76,23 +76,9 @@ class BayesianCapacity:
         """Degrees of freedom of the Student's t: one more with each sample."""
         return self._prior_seen + self._seen
 
-    @property
-    def relative_noise(self) -> float:
-        """Posterior estimate of the relative noise of one interval's throughput."""
-        _, _, scale, _ = self._solved()
-        return float(np.sqrt(scale))
-
     def observe(self, m: int, throughput: float) -> None:
         """Learn from a saturated interval (III-B)."""
-        if m < 1:
-            raise AskedWrongly(
-                f"A capacity sample has {m} machines: give a number of machines of at least 1."
-            )
-        if not (np.isfinite(throughput) and throughput > 0):
-            raise AskedWrongly(
-                f"The capacity sample at {m} machines is {throughput}, but a throughput must be "
-                "positive: measure a saturated interval."
-            )
+        check_sample(m, throughput)
         if self._centre is None:
             self._centre = float(np.log(throughput)) - SLOPE_MEAN * float(np.log(m))
         row = self._features(np.asarray(float(m)))
@@ -122,13 +108,6 @@ class BayesianCapacity:
         return np.asarray(
             np.exp(location + float(stdtrit(self.degrees_of_freedom, probability)) * scale)
         )
-
-    def probability_above(self, m: ArrayLike, load: ArrayLike) -> Vector:
-        """Pr[tau(m) > load], exactly (eq. 8 without its normal approximation)."""
-        location, scale = self._log_prediction(m)
-        with np.errstate(divide="ignore"):
-            surplus = location - np.log(np.asarray(load, dtype=np.float64))
-        return np.asarray(stdtr(self.degrees_of_freedom, surplus / scale))
 
     def _features(self, m: Vector) -> Vector:
         log_m = np.log(m)[..., None]

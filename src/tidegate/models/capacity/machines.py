@@ -5,12 +5,23 @@ from typing import Protocol, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 
 from tidegate.errors import AskedWrongly
 
 Samples = Iterable[tuple[int, float]]
 """Measured pairs (machines, maximum sustainable throughput)."""
+
+
+def check_sample(m: int, throughput: float) -> None:
+    """Refuse a sample that no measurement of a saturated interval can give."""
+    if m < 1 or int(m) != m:
+        raise AskedWrongly(f"A capacity sample is of {m} machines, but needs a count from 1 up.")
+    if not (np.isfinite(throughput) and throughput > 0):
+        raise AskedWrongly(
+            f"The capacity sample at {m} machines is {throughput}, but a throughput is a "
+            "positive number: measure a saturated interval."
+        )
 
 
 class CapacityModel(Protocol):
@@ -39,19 +50,6 @@ def check_target(rho: float) -> None:
         raise AskedWrongly(
             f"rho is {rho:g}, but a QoS target must be in [0.5, 1): give for example 0.95."
         )
-
-
-def capacity_probability(
-    load: ArrayLike, model: CapacityModel, m: ArrayLike, load_variance: ArrayLike = 0.0
-) -> NDArray[np.float64]:
-    """Pr[tau(m) - load > 0] with both variances (eq. 20); for a known load it is eq. 8."""
-    spread = np.sqrt(model.variance(m) + np.asarray(load_variance, dtype=np.float64))
-    surplus = model.mean(m) - np.asarray(load, dtype=np.float64)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        standardised = np.where(spread > 0, surplus / spread, np.sign(surplus) * np.inf)
-    # With surplus and spread both zero, tau equals the load, which eq. 1 counts as not enough.
-    probability: NDArray[np.float64] = ndtr(np.nan_to_num(standardised, nan=-np.inf))
-    return probability
 
 
 @overload

@@ -135,7 +135,8 @@ class Flow:
         """A path from source to sink with the fewest edges, and what it can take more (eq. 2).
 
         Edges with room of at most `least` count as full. ([], 0.0) when there is no path: the flow
-        is the maximum then.
+        is the maximum then. Nothing calls this yet: the Flink-ER policy will, to send backlog along
+        augmenting paths (Alg. 2).
         """
         room = self.improving()
         room.data[room.data <= least] = 0.0
@@ -151,7 +152,10 @@ class Flow:
         return path, min(float(room[a, b]) for a, b in pairwise(path))
 
     def augmented(self, path: Sequence[int], more: float) -> "Flow":
-        """The flow with `more` sent along a path of the improving network (eq. 3)."""
+        """The flow with `more` sent along a path of the improving network (eq. 3).
+
+        Nothing calls this yet: the Flink-ER policy will, with `augmenting_path` (Alg. 2).
+        """
         network = self.network
         place = {
             (int(tail), int(head)): index
@@ -210,7 +214,11 @@ class Cut:
 
 
 def least_cut_together(network: FlowNetwork) -> Cut:
-    """The least cut that keeps every operator's tasks on one side, over the operators."""
+    """The least cut that keeps every operator's tasks on one side, over the operators.
+
+    Nothing calls this yet: the Flink-ER policy will, to name the one bottleneck of a pipeline
+    whose tasks differ in capacity (eq. 4).
+    """
     return network.together().maximum_flow().least_cut()
 
 
@@ -244,6 +252,7 @@ def route_weights(flow: Flow, operator: int) -> Vector:
 
     For an operator without state any task may take any row, so the accumulated rows can follow a
     maximum flow: to every task in proportion to what its paths carry. Equal tasks get equal shares.
+    Nothing calls this yet: the routes of map stages will, once tasks differ in capacity (Alg. 2).
     """
     network = flow.network
     tasks = np.flatnonzero(network.operators == operator)

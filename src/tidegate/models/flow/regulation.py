@@ -14,12 +14,18 @@ _FAR_BELOW = 0.5
 
 
 def data_bandwidth(bandwidth_bytes_s: float, *taken_bytes_s: float) -> float:
-    """N(data): bandwidth less what system, heartbeats, checkpoints and others take (eq. 9)."""
+    """N(data): bandwidth less what system, heartbeats, checkpoints and others take (eq. 9).
+
+    Nothing calls this yet: the Flink-ER policy will, for the first capacity of a link.
+    """
     return max(bandwidth_bytes_s - sum(taken_bytes_s), 0.0)
 
 
 def link_capacity(data_bytes_s: float, row_bytes: float, links: int = 1) -> float:
-    """Rows per second of one of the links into a task: they share its bandwidth (eq. 10)."""
+    """Rows per second of one of the links into a task: they share its bandwidth (eq. 10).
+
+    Nothing calls this yet: the Flink-ER policy will, for the first capacity of a link.
+    """
     if row_bytes <= 0.0 or links < 1:
         raise AskedWrongly(
             f"rows of {row_bytes:g} bytes on {links} links have no capacity; give a size above 0"
@@ -29,7 +35,10 @@ def link_capacity(data_bytes_s: float, row_bytes: float, links: int = 1) -> floa
 
 
 def task_capacity(service_rate: float, links_rows_s: float = float("inf")) -> float:
-    """Rows per second that a task takes: what it can work off, and what its links bring it."""
+    """Rows per second that a task takes: what it can work off, and what its links bring it.
+
+    Nothing calls this yet: the Flink-ER policy will, where a link limits before the task does.
+    """
     return min(service_rate, links_rows_s)
 
 

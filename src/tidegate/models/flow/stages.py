@@ -46,10 +46,6 @@ class StageFlow:
         """f / c of each segment: its offered load over its capacity."""
         return np.asarray(np.bincount(self.segments, weights=self.turns), dtype=np.float64)
 
-    def with_tasks(self, tasks: Vector) -> "StageFlow":
-        """The same demand with other numbers of tasks."""
-        return StageFlow(self.segments, self.demand, tasks)
-
     def first_behind(self, segment: int) -> int:
         """The operator of a segment where one more task saves the most time."""
         saved = self._saved()

@@ -4,7 +4,8 @@ Cores of class c complete s_c mu tuples per second. While every core is busy the
 mu sum_c k_c s_c tuples per second, exactly what k cores of the mean speed do, so the wait of those
 who wait is exact; the model is M/M/k (or GI/G/k) with the mean speed. It approximates only the
 times when some cores idle: which of them idle then depends on who hands out tuples, and the model
-takes their shares of the work to be those of a busy station.
+takes their shares of the work to be those of a busy station. Nothing calls this yet: the DRS
+policies will, on clusters whose machines differ in speed.
 """
 
 from dataclasses import dataclass

@@ -5,6 +5,11 @@ are kept independently (Bernoulli sampling), so the Horvitz-Thompson estimator, 
 times value, is unbiased. So is the estimate of its variance from the rows kept, the sum of weight
 (weight - 1) value^2. The mean is a ratio of two such sums; its variance is that of the residuals
 (linearisation). Rows kept with certainty have weight 1 and add no variance.
+
+With kept rows and their weights as columns (Arrow, pandas or NumPy):
+
+    total = tg.estimated_sum(rows["price"], rows["_weight"])
+    print(f"{total.value:,.0f} give or take {total.within(0.95):,.0f}")
 """
 
 from dataclasses import dataclass
@@ -20,7 +25,7 @@ Vector = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """An estimate over all offered rows, kept or shed."""
+    """A number about all rows that were offered, estimated from those that were kept."""
 
     value: float
     standard_error: float
@@ -44,13 +49,16 @@ class Estimate:
 
 
 def estimated_count(weights: npt.ArrayLike) -> Estimate:
-    """Estimate how many rows were offered."""
+    """How many rows were offered: `tg.estimated_count(rows["_weight"])`."""
     w = _weights(weights)
     return estimated_sum(np.ones(len(w)), w)
 
 
 def estimated_sum(values: npt.ArrayLike, weights: npt.ArrayLike) -> Estimate:
-    """Estimate the sum over all offered rows."""
+    """The sum over all rows that were offered, shed ones included.
+
+    `tg.estimated_sum(rows["price"], rows["_weight"])`.
+    """
     w = _weights(weights)
     y = _values(values, w)
     variance = float((w * (w - 1.0) * y * y).sum())
@@ -58,7 +66,10 @@ def estimated_sum(values: npt.ArrayLike, weights: npt.ArrayLike) -> Estimate:
 
 
 def estimated_mean(values: npt.ArrayLike, weights: npt.ArrayLike) -> Estimate:
-    """Estimate the mean over all offered rows; at least one row must have been kept."""
+    """The mean over all rows that were offered; at least one of them must have been kept.
+
+    `tg.estimated_mean(rows["price"], rows["_weight"])`.
+    """
     w = _weights(weights)
     y = _values(values, w)
     if len(w) == 0:

@@ -20,16 +20,11 @@ from tidegate.errors import AskedWrongly, nearest
 from tidegate.forecast import Forecast
 from tidegate.forecast.analogues import Outlook
 from tidegate.models.capacity.bayes import BayesianCapacity
-from tidegate.models.capacity.curves import (
-    CapacityCurve,
-    FitRefused,
-    Shape,
-    choose,
-    disagreements,
-    fit,
-)
+from tidegate.models.capacity.choice import choose, disagreements
+from tidegate.models.capacity.curves import CapacityCurve, FitRefused, fit
+from tidegate.models.capacity.shapes import Shape
 from tidegate.sim.capacity.applications import Application
-from tidegate.sim.capacity.cluster import CYCLE_MINUTES, Cluster, Run, cluster, simulate
+from tidegate.sim.capacity.cluster import CYCLE_MINUTES, Cluster, ClusterRun, cluster, simulate
 from tidegate.sim.capacity.forecasts import (
     ReplayedForecaster,
     ReplayedOutlook,
@@ -55,7 +50,7 @@ def policies(name: str) -> list[str]:
     raise AskedWrongly(f"No policy is named '{name}'{nearest(name, MACHINE_POLICIES)}")
 
 
-class Shared:
+class TraceForecasts:
     """A trace and its forecasts, shared by all runs over it and computed on first use."""
 
     def __init__(self, trace: Vector) -> None:
@@ -87,7 +82,7 @@ class Shared:
 
 
 def make_policy(
-    name: str, body: Cluster, rho: float, shared: Shared, tuning: Tuning | None = None
+    name: str, body: Cluster, rho: float, shared: TraceForecasts, tuning: Tuning | None = None
 ) -> Policy:
     """A fresh policy of this name for one run."""
     scale = body.application.peak / float(shared.trace.max())
@@ -129,9 +124,9 @@ def run_one(
     application: Application,
     seed: int,
     rho: float,
-    shared: Shared,
+    shared: TraceForecasts,
     tuning: Tuning | None = None,
-) -> tuple[Cluster, Run]:
+) -> tuple[Cluster, ClusterRun]:
     """One policy, application and seed over the whole trace."""
     body = cluster(shared.trace, application, seed)
     policy = make_policy(name, body, rho, shared, tuning)
@@ -160,7 +155,7 @@ class Score:
     """Eq. 23 if machines are also paid for while they start."""
 
 
-def score(name: str, seed: int, body: Cluster, run: Run, startup_minutes: int = 2) -> Score:
+def score(name: str, seed: int, body: Cluster, run: ClusterRun, startup_minutes: int = 2) -> Score:
     """Compute the paper's measures of a run."""
     needed = body.needed()
     machine_minutes = float(run.machines.sum())
@@ -182,7 +177,7 @@ Job = tuple[str, Application, int]
 
 
 def grid(
-    shared: Shared,
+    shared: TraceForecasts,
     names: list[str],
     apps: list[Application],
     seeds: int,

@@ -102,7 +102,7 @@ def cluster(trace: Vector, application: Application, seed: int) -> Cluster:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ClusterRun:
     """The course of a run, with one entry per minute."""
 
     machines: Machines
@@ -123,7 +123,9 @@ class Run:
         return float(self.satisfied.mean())
 
 
-def simulate(policy: Policy, body: Cluster, *, startup_minutes: int = STARTUP_MINUTES) -> Run:
+def simulate(
+    policy: Policy, body: Cluster, *, startup_minutes: int = STARTUP_MINUTES
+) -> ClusterRun:
     """For every minute of the trace in turn: process the load, measure, decide, act."""
     load = body.load
     minutes = len(load)
@@ -182,4 +184,4 @@ def simulate(policy: Policy, body: Cluster, *, startup_minutes: int = STARTUP_MI
             up -= leaving
         asked = target
     capacity = body.capacity(machines)
-    return Run(machines, capacity, backlog_at, capacity > load, scalings, started)
+    return ClusterRun(machines, capacity, backlog_at, capacity > load, scalings, started)

@@ -7,13 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from tidegate.models.queueing.network import Network
+
 CONFIDENCE = 0.99
 BATCHES = 32
 """Enough for a stable t quantile, and few enough that batches are nearly independent."""
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class ConfidenceInterval:
     """A mean and the half width of its confidence interval, infinite if there are too few data."""
 
     mean: float
@@ -27,23 +29,16 @@ class Estimate:
 
 def batch_means(
     values: NDArray[np.float64], batches: int = BATCHES, confidence: float = CONFIDENCE
-) -> Estimate:
+) -> ConfidenceInterval:
     """The mean of a correlated series by batch means: neighbours wait in the same queues."""
     if values.size == 0:
-        return Estimate(math.nan, math.inf, confidence)
+        return ConfidenceInterval(math.nan, math.inf, confidence)
     mean = float(values.mean())
     length = values.size // batches
     if length < 2:
-        return Estimate(mean, math.inf, confidence)
+        return ConfidenceInterval(mean, math.inf, confidence)
     means = values[: length * batches].reshape(batches, length).mean(axis=1)
-    return Estimate(mean, _half_width(means, confidence), confidence)
-
-
-def replications(means: NDArray[np.float64], confidence: float = CONFIDENCE) -> Estimate:
-    """The mean of independent runs, one value each."""
-    if means.size < 2:
-        return Estimate(float(means.mean()) if means.size else math.nan, math.inf, confidence)
-    return Estimate(float(means.mean()), _half_width(means, confidence), confidence)
+    return ConfidenceInterval(mean, _half_width(means, confidence), confidence)
 
 
 def _half_width(means: NDArray[np.float64], confidence: float) -> float:
@@ -72,6 +67,36 @@ class StationStatistics:
     arrival_scv: float
     """The measured scv of the times between arrivals; tuples of one bulk are zero apart."""
     service_scv: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulation:
+    """What was measured after the warm-up, over external tuples that arrived within `seconds`."""
+
+    network: Network
+    allocation: tuple[int, ...]
+    seconds: float
+    seed: int
+    latency: ConfidenceInterval
+    """Seconds until every derived tuple was done (DRS's total sojourn time)."""
+    visit_sum: ConfidenceInterval
+    """Seconds summed over all visits, which eq. 4 predicts."""
+    completed: int
+    visits: int
+    """Visits of all stations in the whole run, the warm-up included."""
+    stations: tuple[StationStatistics, ...]
+    arrived_s: NDArray[np.float64]
+    """Arrival of each measured external tuple, in order, with the end of the warm-up as zero."""
+    latencies_s: NDArray[np.float64]
+    """Its latency."""
+    visit_sums_s: NDArray[np.float64]
+    """Its sum over visits."""
+
+    def quantile_s(self, share: float) -> float:
+        """The latency that this share of the external tuples stayed within."""
+        if not self.latencies_s.size:
+            return math.nan
+        return float(np.quantile(self.latencies_s, share))
 
 
 def scv(count: float, total: float, squares: float) -> float:

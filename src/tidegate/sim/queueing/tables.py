@@ -13,7 +13,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(slots=True)
-class Waiting:
+class WaitingTuples:
     """A pool of entries for queued tuples; the free entries are a list from `engine.FREE`."""
 
     following: Ints
@@ -21,7 +21,7 @@ class Waiting:
     arrived: Floats
 
     @classmethod
-    def of(cls, room: int) -> "Waiting":
+    def of(cls, room: int) -> "WaitingTuples":
         """A pool of `room` free entries, linked in order."""
         following = np.arange(1, room + 1, dtype=np.int64)
         following[-1] = -1

@@ -1,6 +1,30 @@
-"""How all charts look: nothing on them that does not tell something."""
+"""How all charts over time are made and look: nothing on them that does not tell something."""
 
 from typing import Any
+
+
+def over_time(range_: Any) -> dict[str, Any]:
+    """Options of a chart that shares its axis of time with those above and below it."""
+    return {
+        "x_range": range_,
+        "sizing_mode": "stretch_width",
+        "min_border_left": 84,
+        "min_border_right": 16,
+        "tools": "xpan,xwheel_zoom,xbox_zoom,reset",
+        "active_scroll": None,
+        "toolbar_location": "right",
+    }
+
+
+def chart_over_time(title: str, unit: str, height: int, range_: Any) -> Any:
+    """An empty chart whose values start at 0."""
+    from bokeh.models import DataRange1d
+    from bokeh.plotting import figure
+
+    values = DataRange1d(start=0, range_padding=0.12)
+    chart = figure(title=title, height=height, y_range=values, **over_time(range_))
+    chart.yaxis.axis_label = unit
+    return chart
 
 
 def calm(chart: Any) -> Any:

@@ -17,7 +17,7 @@ _LEAST_UNITS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class RunColumns:
     """NaN where a tick had no such number."""
 
     unit: str
@@ -45,7 +45,7 @@ class Columns:
         return (at_s - self.start_s) / self.per_unit_s
 
 
-def columns_of(records: Sequence[Record]) -> Columns:
+def columns_of(records: Sequence[Record]) -> RunColumns:
     """The columns of at least one record."""
     ticks = [record.measurement for record in records]
     start_s = ticks[0].at_s - ticks[0].interval_s
@@ -59,7 +59,7 @@ def columns_of(records: Sequence[Record]) -> Columns:
     imbalance = {
         name: _column(_imbalance(operators.get(name)) for operators in by_name) for name in names
     }
-    return Columns(
+    return RunColumns(
         unit=unit,
         per_unit_s=per_unit_s,
         start_s=start_s,

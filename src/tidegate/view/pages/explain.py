@@ -14,10 +14,11 @@ import numpy as np
 from tidegate.control.bottleneck import LIMITING_LOAD
 from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly
-from tidegate.view.explain import Explanation, bottlenecks_of, explain
-from tidegate.view.pages.chart import calm
-from tidegate.view.pages.columns import Columns, columns_of
-from tidegate.view.pages.run import BLUE, GREY, ORANGE, RED, STYLE, TEMPLATE
+from tidegate.view.explain import bottlenecks_of, explain
+from tidegate.view.explanation import Explanation
+from tidegate.view.pages.chart import calm, chart_over_time, over_time
+from tidegate.view.pages.columns import RunColumns, columns_of
+from tidegate.view.pages.style import BLUE, GREY, ORANGE, RED, STYLE, TEMPLATE
 
 _LABEL = (
     "Charts over time: which operator was the bottleneck, how full it was, load against capacity,"
@@ -56,7 +57,7 @@ def write_page(
     path.write_text(page, encoding="utf-8")
 
 
-def _charts(records: Sequence[Record], run: Columns, told: Explanation) -> list[Any]:
+def _charts(records: Sequence[Record], run: RunColumns, told: Explanation) -> list[Any]:
     from bokeh.models import ColumnDataSource, Range1d
 
     end = float(run.time[-1])
@@ -79,7 +80,7 @@ def _charts(records: Sequence[Record], run: Columns, told: Explanation) -> list[
     return charts
 
 
-def _timeline(told: Explanation, run: Columns, range_: Any) -> Any:
+def _timeline(told: Explanation, run: RunColumns, range_: Any) -> Any:
     """A row for each operator; filled boxes where it limited the pipeline."""
     from bokeh.models import ColumnDataSource, FactorRange, HoverTool
     from bokeh.plotting import figure
@@ -89,7 +90,7 @@ def _timeline(told: Explanation, run: Columns, range_: Any) -> Any:
         title="The bottleneck: dark where it limited the pipeline for most of the span",
         y_range=FactorRange(factors=list(reversed(names))),
         height=62 + 26 * len(names),
-        **_common(range_),
+        **over_time(range_),
     )
     spans = told.spans
     source = ColumnDataSource(
@@ -125,11 +126,11 @@ def _timeline(told: Explanation, run: Columns, range_: Any) -> Any:
     return calm(chart)
 
 
-def _filled(source: Any, run: Columns, range_: Any) -> Any:
+def _filled(source: Any, run: RunColumns, range_: Any) -> Any:
     from bokeh.models import HoverTool
     from bokeh.models.annotations import Span as Level
 
-    chart = _figure("How full the bottleneck was", "% of capacity", 170, range_)
+    chart = chart_over_time("How full the bottleneck was", "% of capacity", 170, range_)
     line = chart.line("time", "filled", source=source, color=ORANGE, line_width=2.0)
     level = Level(
         location=100.0 * LIMITING_LOAD, dimension="width", line_color=RED, line_dash="dashed"
@@ -140,10 +141,10 @@ def _filled(source: Any, run: Columns, range_: Any) -> Any:
     return calm(chart)
 
 
-def _carried(source: Any, run: Columns, range_: Any) -> Any:
+def _carried(source: Any, run: RunColumns, range_: Any) -> Any:
     from bokeh.models import HoverTool
 
-    chart = _figure("Load, and what the pipeline could carry", "rows/s", 170, range_)
+    chart = chart_over_time("Load, and what the pipeline could carry", "rows/s", 170, range_)
     line = chart.line(
         "time", "rate", source=source, color=BLUE, line_width=2.0, legend_label="arrived"
     )
@@ -165,9 +166,9 @@ def _carried(source: Any, run: Columns, range_: Any) -> Any:
     return calm(chart)
 
 
-def _latency(run: Columns, range_: Any) -> Any:
+def _latency(run: RunColumns, range_: Any) -> Any:
     seen = ~np.isnan(run.mean_s)
-    chart = _figure("Latency", "seconds", 170, range_)
+    chart = chart_over_time("Latency", "seconds", 170, range_)
     chart.line(run.time[seen], run.mean_s[seen], color=BLUE, line_width=2.0, legend_label="mean")
     if not np.isnan(run.predicted_s[seen]).all():
         chart.line(
@@ -190,28 +191,6 @@ def _latency(run: Columns, range_: Any) -> Any:
     return calm(chart)
 
 
-def _common(range_: Any) -> dict[str, Any]:
-    return {
-        "x_range": range_,
-        "sizing_mode": "stretch_width",
-        "min_border_left": 84,
-        "min_border_right": 16,
-        "tools": "xpan,xwheel_zoom,xbox_zoom,reset",
-        "active_scroll": None,
-        "toolbar_location": "right",
-    }
-
-
-def _figure(title: str, unit: str, height: int, range_: Any) -> Any:
-    from bokeh.models import DataRange1d
-    from bokeh.plotting import figure
-
-    values = DataRange1d(start=0, range_padding=0.12)
-    chart = figure(title=title, height=height, y_range=values, **_common(range_))
-    chart.yaxis.axis_label = unit
-    return chart
-
-
 def _above(title: str, told: Explanation, left_out: Sequence[str]) -> str:
     figures = [
         ("seconds", f"{told.seconds:,.0f}"),
@@ -230,7 +209,7 @@ def _said(told: Explanation, left_out: Sequence[str]) -> list[str]:
     return [one for one in (told.headline, told.fetching, *left_out) if one]
 
 
-def _spans(told: Explanation, run: Columns) -> str:
+def _spans(told: Explanation, run: RunColumns) -> str:
     if not told.spans:
         return ""
     rows = [
@@ -261,7 +240,7 @@ def _spans(told: Explanation, run: Columns) -> str:
     )
 
 
-def _steps(told: Explanation, run: Columns) -> str:
+def _steps(told: Explanation, run: RunColumns) -> str:
     if not told.steps:
         return "<h2>Decisions</h2><p>Nothing was to change.</p>"
     rows = [

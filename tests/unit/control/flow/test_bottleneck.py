@@ -189,7 +189,7 @@ def test_a_gain_is_what_one_more_task_gives(flow: StageFlow) -> None:
     for place in range(len(flow.tasks)):
         more = flow.tasks.copy()
         more[place] += 1.0
-        real = flow.loads.max() / flow.with_tasks(more).loads.max() - 1.0
+        real = flow.loads.max() / dataclasses.replace(flow, tasks=more).loads.max() - 1.0
         assert gains[place] == pytest.approx(real, abs=1e-9)
     worst = int(np.argmax(flow.loads))
     inside = flow.segments == worst
@@ -212,10 +212,10 @@ def test_the_fewest_tasks_are_near_the_best_there_are(
     every = itertools.product(range(1, most + 1), repeat=len(demand))
     good = [sum(c) for c in every if sum(d / k for d, k in zip(demand, c, strict=True)) <= load]
     if good:
-        assert flow.with_tasks(tasks).loads[0] <= load * (1 + 1e-6)
+        assert dataclasses.replace(flow, tasks=tasks).loads[0] <= load * (1 + 1e-6)
         assert tasks.sum() <= min(good) + len(demand)  # rounding up costs one task each at most
     elif tasks.sum() < most * len(demand):
-        assert flow.with_tasks(tasks).loads[0] > load
+        assert dataclasses.replace(flow, tasks=tasks).loads[0] > load
 
 
 def test_the_flow_policy_meets_a_surge_and_lets_go() -> None:

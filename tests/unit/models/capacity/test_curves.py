@@ -2,15 +2,9 @@ import numpy as np
 import pytest
 
 from tidegate.errors import AskedWrongly
-from tidegate.models.capacity.door import (
-    MODEL_1,
-    MODEL_2,
-    FitRefused,
-    Shape,
-    choose,
-    disagreements,
-    fit,
-)
+from tidegate.models.capacity.choice import choose, disagreements
+from tidegate.models.capacity.curves import FitRefused, fit
+from tidegate.models.capacity.shapes import MODEL_1, MODEL_2, Shape
 
 TRAINING = (3, 4, 6, 8, 24)
 

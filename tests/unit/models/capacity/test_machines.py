@@ -5,13 +5,10 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from tidegate.errors import AskedWrongly
-from tidegate.models.capacity.door import (
-    MODEL_2,
-    BayesianCapacity,
-    capacity_probability,
-    fit,
-    machines_for,
-)
+from tidegate.models.capacity.bayes import BayesianCapacity
+from tidegate.models.capacity.curves import fit
+from tidegate.models.capacity.machines import machines_for
+from tidegate.models.capacity.shapes import MODEL_2
 
 
 def linear(noise=0.0, seed=0):
@@ -41,9 +38,6 @@ def test_is_the_first_count_that_reaches_rho(rho, load_variance):
         np.sqrt(model.variance([m - 1, m]) + load_variance),
     )
     assert reached[0] < rho <= reached[1]
-    np.testing.assert_allclose(
-        capacity_probability(20.0, model, [m - 1, m], load_variance), reached
-    )
 
 
 def test_without_model_variance_it_is_equation_18():

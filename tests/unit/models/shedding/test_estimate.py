@@ -1,21 +1,17 @@
 """Estimates from what was kept: unbiased, and as wrong as they say."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+import tidegate as tg
 from tidegate.errors import AskedWrongly
-from tidegate.models.shedding.estimate import (
-    Estimate,
-    estimated_count,
-    estimated_mean,
-    estimated_sum,
-)
 
 WINDOWS = 600
 ROWS = 400
 
 
-def windows(keep: float, seed: int) -> tuple[list[Estimate], list[float], list[Estimate], list]:
+def windows(keep: float, seed: int) -> tuple[list, list, list, list]:
     """Sums and means of windows of skewed values, with the truth."""
     random = np.random.default_rng(seed)
     sums, totals, means, averages = [], [], [], []
@@ -23,9 +19,9 @@ def windows(keep: float, seed: int) -> tuple[list[Estimate], list[float], list[E
         values = random.gamma(2.0, 10.0, ROWS)
         kept = values[random.random(ROWS) < keep]
         weights = np.full(len(kept), 1.0 / keep)
-        sums.append(estimated_sum(kept, weights))
+        sums.append(tg.estimated_sum(kept, weights))
         totals.append(float(values.sum()))
-        means.append(estimated_mean(kept, weights))
+        means.append(tg.estimated_mean(kept, weights))
         averages.append(float(values.mean()))
     return sums, totals, means, averages
 
@@ -60,32 +56,40 @@ def test_classes_with_their_own_share_are_weighed_each_by_its_own() -> None:
     values = np.where(keep == 1.0, 100.0, 10.0)
     kept = random.random(len(keep)) < keep
     weights = 1.0 / keep[kept]
-    total = estimated_sum(values[kept], weights)
+    total = tg.estimated_sum(values[kept], weights)
     assert abs(total.value - values.sum()) <= total.within(0.999)
-    assert abs(estimated_count(weights).value - 20_000) <= estimated_count(weights).within(0.999)
-    assert np.mean(values[kept]) > 1.5 * estimated_mean(values[kept], weights).value
+    offered = tg.estimated_count(weights)
+    assert abs(offered.value - 20_000) <= offered.within(0.999)
+    assert np.mean(values[kept]) > 1.5 * tg.estimated_mean(values[kept], weights).value
 
 
 def test_nothing_shed_nothing_uncertain() -> None:
-    found = estimated_sum([1.0, 2.0, 3.0], [1.0, 1.0, 1.0])
+    found = tg.estimated_sum([1.0, 2.0, 3.0], [1.0, 1.0, 1.0])
     assert (found.value, found.standard_error, found.within()) == (6.0, 0.0, 0.0)
-    assert estimated_count([]).value == 0.0
+    assert tg.estimated_count([]).value == 0.0
 
 
 def test_one_kept_row_cannot_state_an_error() -> None:
-    assert estimated_sum([5.0], [2.0]).within() == float("inf")
+    assert tg.estimated_sum([5.0], [2.0]).within() == float("inf")
 
 
 @pytest.mark.parametrize(
     ("ask", "said"),
     [
-        (lambda: estimated_count([0.5]), "weights are 1 / keep"),
-        (lambda: estimated_count([float("nan")]), "weights are 1 / keep"),
-        (lambda: estimated_sum([1.0], [1.0, 1.0]), "one weight per value"),
-        (lambda: estimated_mean([], []), "there is no mean"),
-        (lambda: estimated_sum([1.0], [2.0]).within(1.0), "give for example 0.95"),
+        (lambda: tg.estimated_count([0.5]), "weights are 1 / keep"),
+        (lambda: tg.estimated_count([float("nan")]), "weights are 1 / keep"),
+        (lambda: tg.estimated_sum([1.0], [1.0, 1.0]), "one weight per value"),
+        (lambda: tg.estimated_mean([], []), "there is no mean"),
+        (lambda: tg.estimated_sum([1.0], [2.0]).within(1.0), "give for example 0.95"),
     ],
 )
 def test_nonsense_is_refused(ask: object, said: str) -> None:
     with pytest.raises(AskedWrongly, match=said):
         ask()  # type: ignore[operator]
+
+
+def test_columns_may_come_from_arrow_or_pandas() -> None:
+    table = pa.table({"price": [10.0, 20.0], "_weight": [2.0, 4.0]})
+    for rows in (table, table.to_pandas()):
+        assert tg.estimated_sum(rows["price"], rows["_weight"]).value == 100.0
+        assert tg.estimated_count(rows["_weight"]).value == 6.0

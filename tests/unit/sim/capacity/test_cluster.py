@@ -14,7 +14,7 @@ from tidegate.control.decision import Decision, hold
 from tidegate.control.measurement import Measurement
 from tidegate.errors import AskedWrongly
 from tidegate.sim.capacity.applications import APPLICATIONS, applications
-from tidegate.sim.capacity.backtest import FEWEST_ROWS, Shared, grid, policies, rows
+from tidegate.sim.capacity.backtest import FEWEST_ROWS, TraceForecasts, grid, policies, rows
 from tidegate.sim.capacity.cluster import cluster, scale_to_peak, simulate
 from tidegate.workload.trace import read_trace
 from tidegate.workload.weeks import WEEKS
@@ -174,7 +174,7 @@ def test_names_are_found_by_number_or_refused_with_a_hint() -> None:
 
 
 def test_every_policy_runs_and_the_processes_change_nothing() -> None:
-    shared = Shared(TRACE)
+    shared = TraceForecasts(TRACE)
     apps = applications("rolling-flight-distances")
     alone = list(grid(shared, list(MACHINE_POLICIES), apps, 1, 0.9, processes=1))
     dealt = list(grid(shared, list(MACHINE_POLICIES), apps, 1, 0.9, processes=2))

@@ -9,10 +9,13 @@ from hypothesis import strategies as st
 
 from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.models.queueing.network import SOURCE, Edge, Network, Operator
-from tidegate.sim.queueing import network as simulator
+from tidegate.sim.queueing import engine_run
+from tidegate.sim.queueing.allocation import unstable_stations
+from tidegate.sim.queueing.arrivals import Arrivals
 from tidegate.sim.queueing.distributions import KINDS, distribution, natural
 from tidegate.sim.queueing.emission import EMISSIONS, Emission
-from tidegate.sim.queueing.network import Arrivals, Simulation, simulate
+from tidegate.sim.queueing.network import simulate
+from tidegate.sim.queueing.statistics import Simulation
 
 EVERY_SECOND = Arrivals(gaps=distribution(0.0))
 
@@ -202,8 +205,8 @@ def test_the_same_seed_gives_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> N
     assert same(first, simulate(network, cores, seconds=2000.0, seed=7))
     assert not same(first, simulate(network, cores, seconds=2000.0, seed=8))
     # Neither where the engine pauses nor how its tables grow may show.
-    monkeypatch.setattr(simulator, "EVENTS_PER_CALL", 97)
-    monkeypatch.setattr(simulator, "WAITING_AT_FIRST", 8)
+    monkeypatch.setattr(engine_run, "EVENTS_PER_CALL", 97)
+    monkeypatch.setattr(engine_run, "WAITING_AT_FIRST", 8)
     told: list[float] = []
     paused = simulate(network, cores, seconds=2000.0, seed=7, progress=told.append)
     assert same(first, paused)
@@ -249,7 +252,7 @@ def test_an_unstable_run_drains_and_one_that_outgrows_its_room_names_the_station
         10.0, [fixed("fast", 0.01), fixed("slow", 1.0)], (SOURCE, "fast", 1), ("fast", "slow", 1)
     )
     cores = {"fast": 1, "slow": 2}
-    assert simulator.unstable_stations(network, (1, 2)) == {"slow": 11}
+    assert unstable_stations(network, (1, 2)) == {"slow": 11}
     found = simulate(network, cores, seconds=100.0, warm_up_s=0.0, arrivals=EVERY_SECOND)
     assert found.completed == pytest.approx(1000, abs=1)
     assert found.latencies_s[-1] == pytest.approx(found.completed / 2 - 100.0, abs=2.0)

@@ -1,0 +1,163 @@
+"""What `tidegate simulate` says: one JSON document, or tables for people."""
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+
+from tidegate.commands.output import out
+from tidegate.models.queueing.network import Network
+
+if TYPE_CHECKING:  # scipy and numba take a second to import; `tidegate --help` should not
+    from tidegate.sim.queueing.arrivals import Arrivals
+    from tidegate.sim.queueing.statistics import ConfidenceInterval, Simulation
+
+
+class Prediction:
+    """What the model of the file's scvs says: M/M/k when they are all 1, else GI/G/k."""
+
+    def __init__(self, network: Network, allocation: tuple[int, ...]) -> None:
+        from tidegate.models.queueing.stations import Queues
+
+        poisson = all(each.arrival_scv == each.service_scv == 1.0 for each in network.operators)
+        self.model = "mmk" if poisson else "gigk"
+        self.title = "M/M/k" if poisson else "GI/G/k"
+        queues = Queues.of_network(network, "mmk" if poisson else "gigk")
+        self.sojourn_s = [float(each) for each in queues.latency(allocation)]
+        self.latency_s = float(queues.network_latency(allocation))
+
+
+def latency_by_step(found: "Simulation", coming: "Arrivals") -> list[dict[str, Any]]:
+    """Mean latency of what arrived in each step of changing rates."""
+    if not coming.rates:
+        return []
+    import numpy as np
+
+    steps = len(coming.rates)
+    which = np.minimum((found.arrived_s / coming.step_s).astype(np.int64), steps - 1)
+    counts = np.bincount(which, minlength=steps)
+    sums = np.bincount(which, weights=found.latencies_s, minlength=steps)
+    return [
+        {"rate": rate, "completed": int(count), "latency_ms": _ms(total / count if count else None)}
+        for rate, count, total in zip(coming.rates, counts, sums, strict=True)
+    ]
+
+
+def _ms(seconds: float | None) -> float | None:
+    """Milliseconds for JSON, which knows no infinity."""
+    return _finite(None if seconds is None else 1e3 * seconds)
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def document(
+    found: "Simulation",
+    prediction: Prediction | None,
+    unstable: list[str],
+    steps: list[dict[str, Any]],
+) -> dict[str, Any]:
+    """All that was measured, with what the model predicts beside it."""
+    predicted_s = prediction.sojourn_s if prediction else [math.nan] * len(found.stations)
+    answer: dict[str, Any] = {
+        "latency_ms": _ms(found.latency.mean),
+        "latency_half_width_ms": _ms(found.latency.half_width),
+        "p50_ms": _ms(found.quantile_s(0.5)),
+        "p95_ms": _ms(found.quantile_s(0.95)),
+        "p99_ms": _ms(found.quantile_s(0.99)),
+        "completed": found.completed,
+        "visit_sum_ms": _ms(found.visit_sum.mean),
+        "visit_sum_half_width_ms": _ms(found.visit_sum.half_width),
+        "predicted_visit_sum_ms": _ms(prediction.latency_s if prediction else None),
+        "model": prediction.model if prediction else None,
+        "confidence": found.latency.confidence,
+        "allocation": dict(zip(found.network.names, found.allocation, strict=True)),
+        "unstable": unstable,
+        "seconds": found.seconds,
+        "seed": found.seed,
+        "visits": found.visits,
+        "stations": [
+            {
+                "operator": station.name,
+                "cores": station.cores,
+                "arrivals": station.arrivals,
+                "arrival_rate": station.arrival_rate,
+                "utilisation": station.utilisation,
+                "wait_ms": _ms(station.mean_wait_s),
+                "sojourn_ms": _ms(station.mean_sojourn_s),
+                "predicted_sojourn_ms": _ms(sojourn_s),
+                "queue": station.mean_queue,
+                "longest_queue": station.longest_queue,
+                "arrival_scv": _finite(station.arrival_scv),
+                "service_scv": _finite(station.service_scv),
+            }
+            for station, sojourn_s in zip(found.stations, predicted_s, strict=True)
+        ],
+    }
+    if steps:
+        answer["steps"] = steps
+    return answer
+
+
+def print_tables(
+    found: "Simulation", prediction: Prediction | None, steps: list[dict[str, Any]]
+) -> None:
+    """A table of the stations, one of the steps if there are any, and the latencies below."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("operator", no_wrap=True)
+    model = prediction.title if prediction else "model"
+    for title in ("cores", "rate/s", "busy", "wait ms", "visit ms", model, "queue", "scv a, s"):
+        table.add_column(title, justify="right", no_wrap=True)
+    predicted_s = prediction.sojourn_s if prediction else [math.nan] * len(found.stations)
+    for station, sojourn_s in zip(found.stations, predicted_s, strict=True):
+        table.add_row(
+            station.name,
+            str(station.cores),
+            f"{station.arrival_rate:.4g}",
+            f"{station.utilisation:.1%}",
+            *(_shown(value) for value in (station.mean_wait_s, station.mean_sojourn_s, sojourn_s)),
+            f"{station.mean_queue:.3g}",
+            f"{station.arrival_scv:.3g}, {station.service_scv:.3g}",
+        )
+    out.print(table)
+    if steps:
+        _print_steps(steps)
+    lines = [
+        "",
+        f"latency    {_interval(found.latency)} ms, until every derived tuple is done;"
+        f" p95 {_shown(found.quantile_s(0.95))}, p99 {_shown(found.quantile_s(0.99))}",
+        f"visit sum  {_interval(found.visit_sum)} ms, over all visits"
+        + (f"; {prediction.title} predicts {_shown(prediction.latency_s)}" if prediction else ""),
+        f"{found.completed:,} tuples in {found.seconds:.6g} simulated seconds, seed {found.seed};"
+        f" +- is the {found.latency.confidence:.0%} interval of the mean",
+    ]
+    for line in lines:
+        out.print(line, highlight=False, soft_wrap=True)
+
+
+def _print_steps(steps: list[dict[str, Any]]) -> None:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for title in ("step", "rate/s", "tuples", "latency ms"):
+        table.add_column(title, justify="right")
+    for number, step in enumerate(steps, start=1):
+        latency_ms = step["latency_ms"]
+        table.add_row(
+            str(number),
+            f"{step['rate']:g}",
+            f"{step['completed']:,}",
+            "-" if latency_ms is None else f"{latency_ms:,.1f}",
+        )
+    out.print()
+    out.print(table)
+
+
+def _interval(found: "ConfidenceInterval") -> str:
+    return f"{_shown(found.mean)} +- {_shown(found.half_width)}"
+
+
+def _shown(seconds: float) -> str:
+    """Milliseconds for people; a queue without bound has none."""
+    if not math.isfinite(seconds):
+        return "-"
+    return f"{1e3 * seconds:,.1f}" if seconds < 100.0 else f"{1e3 * seconds:,.0f}"

@@ -1,0 +1,114 @@
+"""The options of `tidegate simulate`, and how to read an allocation, arrivals and services."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidegate.errors import AskedWrongly
+from tidegate.models.queueing.network import Network
+
+if TYPE_CHECKING:  # scipy and numba take a second to import; `tidegate --help` should not
+    from tidegate.sim.queueing.arrivals import Arrivals
+    from tidegate.sim.queueing.distributions import Distribution
+
+_KINDS = "deterministic, exponential, uniform, lognormal or hyperexponential"
+
+File = Annotated[Path, typer.Argument(help="The network, as `tidegate plan` reads it.")]
+Allocation = Annotated[
+    str, typer.Option("--allocation", help="Cores of every operator: extract=10,match=11.")
+]
+Seconds = Annotated[
+    float | None,
+    typer.Option("--seconds", help="Simulated seconds after the warm-up. Default: ~2e6 visits."),
+]
+Seed = Annotated[int, typer.Option("--seed", help="Same seed, same answer.")]
+WarmUp = Annotated[
+    float | None,
+    typer.Option("--warm-up", help="Seconds simulated first, not counted. Default: a tenth."),
+]
+ArrivalKind = Annotated[
+    str | None,
+    typer.Option(
+        "--arrivals", help=f"Times between external arrivals, KIND or KIND:SCV: {_KINDS}."
+    ),
+]
+ServiceKind = Annotated[
+    str | None,
+    typer.Option("--services", help="Service times of every operator, KIND or KIND:SCV."),
+]
+Bulk = Annotated[int, typer.Option("--bulk", help="External tuples that arrive together.")]
+EmissionName = Annotated[
+    str,
+    typer.Option(
+        "--emission",
+        help="How ratios become whole tuples: routed, independent, even or geometric.",
+    ),
+]
+Rates = Annotated[
+    str | None,
+    typer.Option("--rates", help="Rates in turn, in place of the file's: 50,100,150,100,50."),
+]
+Step = Annotated[float, typer.Option("--step", help="Seconds of each of --rates.")]
+
+
+def parse_allocation(text: str) -> dict[str, int]:
+    """`extract=10,match=11` as cores by operator."""
+    cores: dict[str, int] = {}
+    for part in text.split(","):
+        name, equals, number = (piece.strip() for piece in part.partition("="))
+        if not (name and equals):
+            raise AskedWrongly(
+                f"'{part.strip()}' in the allocation is not OPERATOR=CORES; write it as"
+                " extract=10,match=11"
+            )
+        if name in cores:
+            raise AskedWrongly(f"the allocation names operator '{name}' twice; name it once")
+        try:
+            cores[name] = int(number)
+        except ValueError:
+            cores[name] = 0
+        if cores[name] < 1:
+            raise AskedWrongly(
+                f"operator '{name}' needs a whole number of cores from 1 upwards, not '{number}'"
+            )
+    return cores
+
+
+def parse_arrivals(
+    network: Network, kind: str | None, bulk: int, rates: str | None, step_s: float
+) -> "Arrivals":
+    """How external tuples come: a distribution of gaps, in bulks, at one rate or at several."""
+    from tidegate.sim.queueing.arrivals import Arrivals, source_gaps
+
+    return Arrivals(
+        gaps=source_gaps(network) if kind is None else parse_distribution(kind),
+        bulk=bulk,
+        rates=() if rates is None else _parse_rates(rates),
+        step_s=step_s,
+    )
+
+
+def _parse_rates(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise AskedWrongly(
+            f"'{text}' is not a list of rates; write numbers with commas, such as 50,100,150"
+        ) from None
+
+
+def parse_distribution(text: str) -> "Distribution":
+    """`lognormal:2.5` as a distribution; a kind alone has the scv that is natural for it."""
+    from tidegate.sim.queueing.distributions import distribution, natural
+
+    kind, colon, number = text.partition(":")
+    if not colon:
+        return natural(kind)
+    try:
+        scv = float(number)
+    except ValueError:
+        raise AskedWrongly(
+            f"'{number}' in '{text}' is not an scv; write KIND:SCV, such as lognormal:2.5"
+        ) from None
+    return distribution(scv, kind)

@@ -1,0 +1,100 @@
+"""What each row adds to a total, and the totals of groups of rows.
+
+Rows are added to the earlier total one after the other in the order they came, so that the cut
+into micro-batches does not change a single bit of a float sum.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tidegate.errors import TidegateError
+from tidegate.pipelines.functions.columns import Mask, Numbers, valid, values_of, whole
+from tidegate.pipelines.functions.fold import Groups
+
+Values = NDArray[Any]
+
+_RANGE = 2**63
+_FAR_OFF = 2.0**62
+
+
+@dataclass(frozen=True, slots=True)
+class Summand:
+    """What each row adds: the product of its factors, 1 if there are none.
+
+    Rows with a null factor, or a null in a `present` column, add nothing, as in SQL.
+    """
+
+    factors: tuple[str, ...]
+    present: tuple[str, ...]
+    type: pa.DataType
+    what: str
+    spread: str | None = None
+    """A weight w that enters as w (w - 1): what a row adds to the variance of an estimate."""
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The columns that it reads."""
+        spread = () if self.spread is None else (self.spread,)
+        return (*self.present, *self.factors, *spread)
+
+    def rows(self, groups: Groups) -> tuple[Numbers, Values | None]:
+        """Groups and values of the rows that add something; None where every value is 1."""
+        chosen: Mask | None = None
+        values: Values | None = None
+        for name in self.needs:
+            column = groups.rows[name]
+            factor = name in self.factors or name == self.spread
+            array = whole(column, self.type if factor else column.type)
+            here = valid(array)
+            if here is not None:
+                chosen = here if chosen is None else chosen & here
+            if factor:
+                numbers = values_of(array)
+                if name == self.spread:
+                    numbers = numbers * (numbers - 1.0)
+                values = numbers if values is None else values * numbers
+        if chosen is None:
+            return groups.row_group, values
+        return groups.row_group[chosen], None if values is None else values[chosen]
+
+    def total(self, groups: Groups, state: str) -> tuple[Values, Mask]:
+        """Earlier totals of each group plus its rows, and whether there was anything to add."""
+        old = whole(groups.state[state], self.type)
+        old_present = valid(old)
+        old_group, old_values = groups.state_group, values_of(old)
+        if old_present is not None:
+            old_group, old_values = old_group[old_present], old_values[old_present]
+        group, values = self.rows(groups)
+        total = np.zeros(groups.count, dtype=self.type.to_pandas_dtype())
+        np.add.at(total, old_group, old_values)
+        if values is None:
+            total += np.bincount(group, minlength=groups.count).astype(total.dtype)
+        else:
+            np.add.at(total, group, values)
+            if self.type == pa.int64():
+                self._refuse_overflow(total, ((old_group, old_values), (group, values)))
+        seen = np.zeros(groups.count, dtype=np.bool_)
+        seen[old_group] = True
+        seen[group] = True
+        return total, seen
+
+    def _refuse_overflow(self, total: Values, parts: tuple[tuple[Numbers, Values], ...]) -> None:
+        """A wrapped total is off by 2^64; look closer only where the largest value could do it."""
+        reach = sum(
+            len(values) * max(-int(values.min()), int(values.max()))
+            for _, values in parts
+            if len(values)
+        )
+        if reach < _RANGE:
+            return
+        rough = np.zeros(len(total))
+        for group, values in parts:
+            np.add.at(rough, group, values.astype(np.float64))
+        if np.any(np.abs(rough - total) > _FAR_OFF):
+            raise TidegateError(
+                f"{self.what}: a total outgrew 64 bits; cast the column to double in a map before"
+            )

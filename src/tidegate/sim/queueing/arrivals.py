@@ -1,0 +1,43 @@
+"""How external tuples come: the times between them, in bulks, at rates that change."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tidegate.errors import AskedWrongly
+from tidegate.models.queueing.network import SOURCE, Network
+from tidegate.sim.queueing.distributions import Distribution, distribution
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrivals:
+    """How external tuples come, beside their rate."""
+
+    gaps: Distribution
+    """Times between arrivals."""
+    bulk: int = 1
+    """External tuples that arrive together; the rate of tuples stays the network's."""
+    rates: tuple[float, ...] = ()
+    """Tuples per second in each step after the warm-up, if they change; the last one holds on."""
+    step_s: float = 1.0
+    """Length of a step of `rates`."""
+
+
+def source_gaps(network: Network) -> Distribution:
+    """The external arrivals' distribution, from the operator that the source feeds most."""
+    fed = [edge for edge in network.edges if edge.origin == SOURCE]
+    if not fed:
+        raise AskedWrongly(f"no edge leaves '{SOURCE}', so no tuple enters; add one")
+    target = max(fed, key=lambda edge: edge.ratio).target
+    scvs = {operator.name: operator.arrival_scv for operator in network.operators}
+    return distribution(scvs[target])
+
+
+def expected_tuples(rate: float, arrivals: Arrivals, warm_up_s: float, end_s: float) -> float:
+    """How many external tuples to expect in a run; `rate` counts where the arrivals have none."""
+    if not arrivals.rates:
+        return rate * end_s
+    starts = warm_up_s + np.arange(len(arrivals.rates)) * arrivals.step_s
+    ends = np.append(starts[1:], max(end_s, float(starts[-1])))
+    lengths = np.clip(np.minimum(ends, end_s) - starts, 0.0, None)
+    return float(lengths @ np.asarray(arrivals.rates)) + warm_up_s * arrivals.rates[0]
