@@ -14,11 +14,11 @@ from tidegate.pipelines.graph import Graph, Node, Source
 from tidegate.pipelines.schema import struct_of
 from tidegate.pipelines.shedding import ShedClass
 from tidegate.pipelines.stream import set_starter
-from tidegate.spark.batch.allocation import Allocation
 from tidegate.spark.batch.anchors import Anchors
 from tidegate.spark.batch.channel import FORMAT, ChannelSource
 from tidegate.spark.batch.checkpoint import Checkpoint
 from tidegate.spark.batch.compile import Compiler, tagged
+from tidegate.spark.batch.next_allocation import Allocation
 from tidegate.spark.batch.report import Reports
 from tidegate.spark.batch.segment import SegmentRun
 from tidegate.spark.loop.loop import ControlLoop, ControlOptions, control_options, new_controller

@@ -14,8 +14,7 @@ from tidegate.pipelines.graph import Channel, Keyed, Map, Merge, Node, Segment, 
 from tidegate.pipelines.schema import struct_of
 from tidegate.pipelines.shedding import NOTHING_SAID, WEIGHT
 from tidegate.spark.batch.anchors import Anchors, Executors
-from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
-from tidegate.spark.batch.tasks import (
+from tidegate.spark.batch.keyed_task import (
     HASH,
     ORDER,
     TASK,
@@ -25,9 +24,10 @@ from tidegate.spark.batch.tasks import (
     MapTask,
     ShedTask,
 )
+from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
 from tidegate.spark.batch.unanchored import straight
 from tidegate.spark.measure.stamps import ArrivalSample
-from tidegate.spark.shedding.draw import Draws, draws, marked, spark_draws
+from tidegate.spark.shedding.sources import Draws, draws, marked, spark_draws
 from tidegate.spark.shedding.task import ShedStage, sheds
 from tidegate.spark.state.files import Durable
 from tidegate.spark.state.layer import NodeCache

@@ -21,11 +21,11 @@ from tidegate.control.row_counts import SourceCount
 from tidegate.control.shedding.next_batch import time_gathering_s
 from tidegate.errors import TidegateError
 from tidegate.pipelines.graph import Keyed, Segment, Sink, Source
-from tidegate.spark.batch.allocation import Allocation
 from tidegate.spark.batch.anchors import Anchors, Executors, working_executors
 from tidegate.spark.batch.channel import ChannelTask, Log
 from tidegate.spark.batch.checkpoint import Checkpoint
 from tidegate.spark.batch.compile import Compiler, Frames
+from tidegate.spark.batch.next_allocation import Allocation
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan, Plans
 from tidegate.spark.batch.report import Reports, TaskReport
 from tidegate.spark.shedding.ledger import Ledger, Totals

@@ -24,10 +24,10 @@ from tidegate.control.row_counts import SourceCount, added
 from tidegate.errors import AskedWrongly, TidegateError, nearest
 from tidegate.pipelines.schema import arrow_schema
 from tidegate.pipelines.shedding import WEIGHT, ShedClass, Shedding, shedding_of
+from tidegate.spark.batch.keyed_task import unpacked
 from tidegate.spark.batch.plan import BatchPlan
-from tidegate.spark.batch.tasks import unpacked
 from tidegate.spark.measure.stamps import BATCH_ID
-from tidegate.spark.shedding.draw import marked
+from tidegate.spark.shedding.sources import marked
 from tidegate.spark.shedding.task import Shedder, ShedStage, source_count
 
 QUERY_ID = "sql.streaming.queryId"

@@ -7,8 +7,8 @@ from tidegate.control.shards.route import even_route
 from tidegate.errors import TidegateError
 from tidegate.pipelines.functions import count
 from tidegate.pipelines.graph import Keyed, TaskBounds
-from tidegate.spark.batch.allocation import Allocation
 from tidegate.spark.batch.channel import Log
+from tidegate.spark.batch.next_allocation import Allocation
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan, Plans
 from tidegate.spark.state.files import Durable
 

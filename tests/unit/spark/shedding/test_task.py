@@ -12,7 +12,7 @@ from tidegate.control.record import Record
 from tidegate.control.row_counts import ClassCount, SourceCount, added
 from tidegate.pipelines.graph import Source
 from tidegate.pipelines.shedding import ShedClass, Shedding
-from tidegate.spark.batch.allocation import Allocation
+from tidegate.spark.batch.next_allocation import Allocation
 from tidegate.spark.batch.plan import BatchPlan, Plans
 from tidegate.spark.shedding.ledger import Ledger
 from tidegate.spark.shedding.task import PART, ROW, Copies, Shedder, ShedStage, draw, source_count
