@@ -1,6 +1,5 @@
 """A segment's operators as Spark DataFrames of one micro-batch."""
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,6 +12,14 @@ from tidegate.errors import TidegateError
 from tidegate.pipelines.graph import Channel, Keyed, Map, Merge, Node, Segment, Sink, Source
 from tidegate.pipelines.schema import struct_of
 from tidegate.pipelines.shedding import NOTHING_SAID, WEIGHT
+from tidegate.pipelines.walks import (
+    direct_keyed,
+    first_reader,
+    origins,
+    reader_counts,
+    sole_reader,
+    timed_source,
+)
 from tidegate.spark.batch.anchors import Anchors, Executors
 from tidegate.spark.batch.keyed_task import (
     HASH,
@@ -38,31 +45,11 @@ INPUT = "__input"
 
 
 def arrivals_of(segment: Segment, node: Node, every: int) -> ArrivalSample | None:
-    """How the first operator that reads a source, directly or through merges, notes arrivals."""
-    known = {other.name: other for other in (*segment.reads, *segment.nodes)}
-    waiting = list(node.inputs)
-    while waiting:
-        origin = known[waiting.pop()]
-        if isinstance(origin, Source) and origin.arrival is not None:
-            first = first_reader(segment, origin.name)
-            return ArrivalSample(origin.arrival, every) if first is node else None
-        if isinstance(origin, Merge):
-            waiting += origin.inputs
-    return None
-
-
-def first_reader(segment: Segment, source: str) -> Map | Keyed | None:
-    """The first operator that reads a source, directly or through merges."""
-    known = {other.name: other for other in (*segment.reads, *segment.nodes)}
-    readers = (other for other in segment.nodes if isinstance(other, Map | Keyed))
-    return next((other for other in readers if source in _origins(known, other)), None)
-
-
-def origins(segment: Segment, reader: str) -> list[Node]:
-    """The sources and channels that an operator reads, seen through merges; else operators."""
-    known = {other.name: other for other in (*segment.reads, *segment.nodes)}
-    found = (known[name] for name in sorted(_origins(known, known[reader])))
-    return [other for other in found if not isinstance(other, Merge)]
+    """How an operator notes when rows arrived, if it is the one that notes it for a source."""
+    source = timed_source(segment, node)
+    if source is None or source.arrival is None:
+        return None
+    return ArrivalSample(source.arrival, every)
 
 
 def shed_stage(segment: Segment, source: Source, every: int) -> ShedStage:
@@ -84,24 +71,6 @@ def shed_stage(segment: Segment, source: Source, every: int) -> ShedStage:
         key,
         asked.unique,
     )
-
-
-def direct_keyed(segment: Segment, source: str) -> Keyed | None:
-    """The keyed operator that reads a source with no map in between, if there is one."""
-    first = first_reader(segment, source)
-    return first if isinstance(first, Keyed) else None
-
-
-def _origins(known: Mapping[str, Node], node: Node) -> set[str]:
-    """What a node reads, seen through merges."""
-    found: set[str] = set()
-    waiting = list(node.inputs)
-    while waiting:
-        name = waiting.pop()
-        found.add(name)
-        if isinstance(known[name], Merge):
-            waiting += known[name].inputs
-    return found
 
 
 def packed(stage: MapStage | KeyedStage | ShedStage) -> bytes:
@@ -141,9 +110,7 @@ class Compiler:
         self._segment = segment
         self._accumulator = accumulator
         self._stages: dict[str, bytes] = {}
-        self._readers = Counter(name for node in segment.nodes for name in node.inputs)
-        for write in segment.writes:
-            self._readers.update(write.inputs)
+        self._readers = reader_counts(segment)
         self.sheds = {
             node.name: shed_stage(segment, node, sample_every)
             for node in segment.reads
@@ -275,22 +242,16 @@ class Compiler:
             return rows
         return rows.mapInArrow(lambda blocks: task(blocks), struct_of(node.schema))
 
-    def _taker(self, source: str) -> Map | Keyed | None:
-        """The operator that alone reads a source, and with nothing in between."""
-        first = first_reader(self._segment, source)
-        alone = self._readers[source] == 1 and first is not None and source in first.inputs
-        return first if alone else None
-
     def _fused(self, source: str) -> Map | None:
         """The map that sheds a source in its own call: its only reader, where the rows are."""
-        taker = self._taker(source)
-        return taker if isinstance(taker, Map) and taker.tasks is None else None
+        reader = sole_reader(self._segment, source)
+        return reader if isinstance(reader, Map) and reader.tasks is None else None
 
     def _drawing(self, source: Source, plan: BatchPlan) -> Map | Keyed | None:
         """The operator in front of whose shuffle Spark itself draws, with no stage of ours."""
         if not spark_draws(source, self._stage(source.name, plan)) or self._fused(source.name):
             return None
-        return self._taker(source.name)
+        return sole_reader(self._segment, source.name)
 
     def _shed_by(self, node: Map | Keyed, plan: BatchPlan) -> tuple[ShedTask | None, Draws | None]:
         """The source that an operator sheds in its own call, and how Spark draws before it."""

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidegate.control.learning.sojourn import SLOT_US, Stamps, merged
-from tidegate.pipelines.graph import Segment, Source
-from tidegate.spark.batch.compile import first_reader
+from tidegate.pipelines.graph import Segment
+from tidegate.pipelines.walks import timed_readers
 from tidegate.spark.batch.report import TaskReport
 from tidegate.spark.batch.segment import BatchResult, SegmentRun
 
@@ -36,7 +36,7 @@ def early(part: SegmentRun) -> Early | None:
     if plan is None:
         return None
     reports = part.reports.so_far(plan.batch_id)
-    for name in _readers(part.segment):
+    for name in timed_readers(part.segment):
         entry = plan.operators.get(name)
         # Without tasks of its own it runs where its rows are: nobody knows how many tasks that is.
         if entry is None or len({r.task for r in reports if r.operator == name}) < entry.tasks:
@@ -49,16 +49,9 @@ def early_of(part: SegmentRun, result: BatchResult) -> Early | None:
     return _told(part.segment, result.plan.batch_id, result.reports)
 
 
-def _readers(segment: Segment) -> set[str]:
-    """The operators that note when the rows of a source arrived."""
-    timed = [n for n in segment.reads if isinstance(n, Source) and n.arrival is not None]
-    firsts = [first_reader(segment, node.name) for node in timed]
-    return {reader.name for reader in firsts if reader is not None}
-
-
 def _told(segment: Segment, batch_id: int, reports: Sequence[TaskReport]) -> Early | None:
     offered = offered_stamps(reports)
-    readers = _readers(segment)
+    readers = timed_readers(segment)
     kept = sum(report.rows_in for report in reports if report.operator in readers)
     return None if offered is None else Early(batch_id, offered, kept)
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from tidegate.control.row_counts import ClassCount, SourceCount
 from tidegate.pipelines.graph import Segment, Source
-from tidegate.spark.batch.compile import first_reader, origins
+from tidegate.pipelines.walks import first_reader, origins
 from tidegate.spark.batch.plan import BatchPlan
 from tidegate.spark.batch.report import TaskReport
 from tidegate.spark.shedding.task import ShedStage, sheds, source_count
