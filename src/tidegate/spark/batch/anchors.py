@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidegate.control.shards.route import Route, relabelled
-from tidegate.spark.batch.keyed_task import TASK
+from tidegate.spark.batch.worker import TASK
 
 Executors = frozenset[str]
 _serial = itertools.count()

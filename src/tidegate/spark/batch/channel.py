@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from tidegate.spark.batch.keyed_task import part_report
+from tidegate.spark.batch.worker import part_report
 from tidegate.spark.state.files import Durable, Missing
 
 FORMAT = "tidegate-channel"

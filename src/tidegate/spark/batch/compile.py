@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyspark import cloudpickle
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -21,21 +20,14 @@ from tidegate.pipelines.walks import (
     timed_source,
 )
 from tidegate.spark.batch.anchors import Anchors, Executors
-from tidegate.spark.batch.keyed_task import (
-    HASH,
-    ORDER,
-    TASK,
-    KeyedStage,
-    KeyedTask,
-    MapStage,
-    MapTask,
-    ShedTask,
-)
+from tidegate.spark.batch.keyed_task import KeyedStage, KeyedTask
+from tidegate.spark.batch.map_task import MapStage, MapTask
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
-from tidegate.spark.batch.unanchored import straight
+from tidegate.spark.batch.unanchored import unanchored
+from tidegate.spark.batch.worker import HASH, ORDER, TASK, packed
 from tidegate.spark.measure.stamps import ArrivalSample
 from tidegate.spark.shedding.sources import Draws, draws, marked, spark_draws
-from tidegate.spark.shedding.task import ShedStage, sheds
+from tidegate.spark.shedding.task import ShedStage, ShedTask, sheds
 from tidegate.spark.state.files import Durable
 from tidegate.spark.state.layer import NodeCache
 from tidegate.spark.state.task import Keeper
@@ -71,12 +63,6 @@ def shed_stage(segment: Segment, source: Source, every: int) -> ShedStage:
         key,
         asked.unique,
     )
-
-
-def packed(stage: MapStage | KeyedStage | ShedStage) -> bytes:
-    """An operator's fixed part with the user's function in it, as tasks get it."""
-    content: bytes = cloudpickle.dumps(stage)  # type: ignore[no-untyped-call]
-    return content
 
 
 def tagged(frames: Mapping[str, DataFrame]) -> DataFrame:
@@ -201,7 +187,7 @@ class Compiler:
         if isinstance(node, Keyed):
             entry = plan.operators[node.name]
             anchor = None
-            if not straight(self._segment, node, executors):
+            if not unanchored(self._segment, node, executors):
                 anchor = anchors.of(node.name, entry.tasks, executors)
             return self._keyed(node, made[node.inputs[0]], entry, plan, versions, anchor)
         raise TidegateError(f"'{node.name}' cannot stand inside a segment")
@@ -312,10 +298,11 @@ class Compiler:
             self._accumulator,
             shed,
         )
+        schema = struct_of(node.schema)
         if anchor is None:
-            return routed.mapInArrow(lambda blocks: task.straight(blocks), struct_of(node.schema))
+            return routed.mapInArrow(lambda blocks: task.without_anchor(blocks), schema)
         both = anchor.groupBy(TASK).cogroup(routed.groupBy(TASK))
-        return both.applyInArrow(lambda a, b: task(a, b), struct_of(node.schema))
+        return both.applyInArrow(lambda a, b: task(a, b), schema)
 
 
 @dataclass(slots=True)

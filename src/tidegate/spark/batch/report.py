@@ -14,8 +14,19 @@ from numpy.typing import NDArray
 from pyspark import AccumulatorParam
 
 from tidegate.control.learning.sojourn import Stamps
-from tidegate.spark.shedding.task import ShedCounts
 from tidegate.spark.state.version import TaskChange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShedCounts:
+    """What was counted in one task."""
+
+    classes: tuple[tuple[int, int], ...]
+    """(offered, kept) of each class; one entry when there are no classes."""
+    groups: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+    """Rows offered and kept per key group."""
+    stamps: Stamps | None = None
+    """When all rows that were offered arrived."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark import Accumulator, AccumulatorParam, TaskContext, cloudpickle
+from pyspark import Accumulator, AccumulatorParam, TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DoubleType, StructField, StructType
 
@@ -24,8 +24,8 @@ from tidegate.control.row_counts import SourceCount, added
 from tidegate.errors import AskedWrongly, TidegateError, nearest
 from tidegate.pipelines.schema import arrow_schema
 from tidegate.pipelines.shedding import WEIGHT, ShedClass, Shedding, shedding_of
-from tidegate.spark.batch.keyed_task import unpacked
 from tidegate.spark.batch.plan import BatchPlan
+from tidegate.spark.batch.worker import packed, unpacked
 from tidegate.spark.measure.stamps import BATCH_ID
 from tidegate.spark.shedding.sources import marked
 from tidegate.spark.shedding.task import Shedder, ShedStage, source_count
@@ -82,8 +82,7 @@ def shedding(
     handle = ShedHandle(directory, asked, stage, parts)
     if not (directory / _WISH).exists():
         handle.shed()
-    content: bytes = cloudpickle.dumps(stage)  # type: ignore[no-untyped-call]
-    task = _Task(content, str(directory), parts)
+    task = _Task(packed(stage), str(directory), parts)
     columns = list(frame.schema.fields)
     if weight:
         columns.append(StructField(WEIGHT, DoubleType()))

@@ -11,8 +11,9 @@ pass: there is no second pass.
 
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,8 @@ from tidegate.control.learning.sojourn import Stamps, merged
 from tidegate.control.row_counts import ClassCount, SourceCount
 from tidegate.pipelines.shedding import WEIGHT
 from tidegate.spark.batch.plan import BatchPlan
+from tidegate.spark.batch.report import ShedCounts, TaskReport
+from tidegate.spark.batch.worker import place, unpacked
 from tidegate.spark.measure.stamps import ArrivalSample
 
 ROW = "__row"
@@ -55,18 +58,6 @@ class ShedStage:
     """Rows are counted by the shards of these columns."""
     unique: tuple[str, ...] = ()
     """Columns that no two rows share; with them a row's draw needs no other row."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShedCounts:
-    """What was counted in one task."""
-
-    classes: tuple[tuple[int, int], ...]
-    """(offered, kept) of each class; one entry when there are no classes."""
-    groups: tuple[Counts, Counts] | None = None
-    """Rows offered and kept per key group."""
-    stamps: Stamps | None = None
-    """When all rows that were offered arrived."""
 
 
 @dataclass(slots=True)
@@ -154,6 +145,59 @@ class Shedder:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class ShedTask:
+    """A source that sheds in one micro-batch: callable for Spark's mapInArrow.
+
+    A map that reads the source where its rows are does this in its own call instead.
+    """
+
+    stage: bytes
+    batch_id: int
+    keeps: tuple[float, ...]
+    accumulator: Any
+
+    def shedder(self) -> Shedder:
+        """For one partition."""
+        return Shedder(unpacked(self.stage), self.batch_id, self.keeps)
+
+    def __call__(self, blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Let the rows through that are kept."""
+        shedder, started_s = self.shedder(), time.time()
+        for block in blocks:
+            if block.num_rows:
+                yield from shedder.kept(block).to_batches()
+        self.tell(shedder, started_s)
+
+    def tell(self, shedder: Shedder, started_s: float, task: int = 0, part: int = 0) -> None:
+        """Report the counts under the source's own partition: whoever computes it, it is one.
+
+        Rows that Spark drew come from behind a shuffle: they are counted under the task there.
+        """
+        counts = shedder.counts()
+        if not shedder.offered:
+            return
+        if shedder.part is not None:
+            task, part = shedder.part, 0
+        self.accumulator.add(
+            [
+                TaskReport(
+                    batch_id=self.batch_id,
+                    operator=shedder.stage.source,
+                    task=task,
+                    part=part,
+                    rows_in=shedder.offered,
+                    rows_out=sum(kept for _, kept in counts.classes),
+                    busy_s=shedder.spent_s,
+                    function_s=0.0,
+                    executor=place(),
+                    started_s=started_s,
+                    shed=counts,
+                )
+            ]
+        )
+
+
 def draw(rows: Words, copies: Words, source: str, batch_id: int) -> NDArray[np.float64]:
     """A number in [0, 1) for each row: the same whenever the same batch is read again."""
     seed = np.uint64((zlib.crc32(source.encode()) << 32) ^ (batch_id & 0xFFFFFFFF))
@@ -186,6 +230,13 @@ def class_of(block: pa.RecordBatch | pa.Table, stage: ShedStage) -> Counts:
     other = len(stage.classes) - 1
     found = compute.index_in(text, value_set=pa.array(stage.classes[:-1], pa.string()))
     return np.asarray(found.fill_null(other).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def class_rows(rows: pa.Table, offered: ShedStage | None) -> tuple[int, ...]:
+    """Rows of each class, where a source has classes."""
+    if offered is None:
+        return ()
+    return tuple(np.bincount(class_of(rows, offered), minlength=len(offered.classes)).tolist())
 
 
 class Copies:
@@ -250,19 +301,3 @@ def source_count(stage: ShedStage, parts: list[ShedCounts]) -> SourceCount:
         groups_offered=tuple(groups[0].tolist()),
         groups_kept=tuple(groups[1].tolist()),
     )
-
-
-__all__ = [
-    "GROUP",
-    "KEPT",
-    "OF_SHEDDING",
-    "PART",
-    "ROW",
-    "ShedCounts",
-    "ShedStage",
-    "Shedder",
-    "class_of",
-    "draw",
-    "sheds",
-    "source_count",
-]
