@@ -18,7 +18,7 @@ from tidegate.spark.batch.anchors import Anchors
 from tidegate.spark.batch.channel import FORMAT, ChannelSource
 from tidegate.spark.batch.checkpoint import Checkpoint
 from tidegate.spark.batch.compile import Compiler, tagged
-from tidegate.spark.batch.next_allocation import Allocation
+from tidegate.spark.batch.next_allocation import NextAllocation
 from tidegate.spark.batch.report import Reports
 from tidegate.spark.batch.segment import SegmentRun
 from tidegate.spark.loop.loop import ControlLoop, ControlOptions, control_options, new_controller
@@ -120,7 +120,7 @@ def _queries(
         part = SegmentRun(
             segment,
             place,
-            Allocation(segment.nodes, tasks or least),
+            NextAllocation(segment.nodes, tasks or least),
             Compiler(segment, place.state, folder, reports.accumulator, sample_every),
             reports,
             Anchors(session, shared=Path(folder).is_absolute()),

@@ -7,6 +7,7 @@ import pytest
 import tidegate as tg
 from tests.helpers.feed import Collected, Feed
 from tidegate.errors import AskedWrongly
+from tidegate.spark.batch.plan import Keep
 from tidegate.spark.batch.segment import SegmentRun
 
 pytestmark = pytest.mark.spark
@@ -161,7 +162,7 @@ def test_a_replay_in_other_partitions_keeps_the_same_rows(spark, tmp_path, monke
 
     def shedding(self):
         prepare(self)
-        self.allocation.shed(0.4, {})
+        self.allocation.shed(Keep(0.4))
 
     with monkeypatch.context() as patch:
         patch.setattr(SegmentRun, "_enter", dies)
@@ -240,7 +241,7 @@ def test_a_replay_draws_as_its_plan_says_whatever_the_pipeline_says_now(
 
     def shedding(self):
         prepare(self)
-        self.allocation.shed(0.4, {})
+        self.allocation.shed(Keep(0.4))
 
     def pipe(sink, **options):
         source = tg.pipeline("shop", feed.stream(spark)).shed(**options)

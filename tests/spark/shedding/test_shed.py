@@ -10,6 +10,7 @@ import tidegate as tg
 from tests.helpers.feed import Collected, Feed
 from tidegate.control.decision import Decision
 from tidegate.errors import AskedWrongly
+from tidegate.spark.batch.plan import Keep
 from tidegate.spark.batch.segment import SegmentRun
 from tidegate.spark.loop.loop import ControlLoop
 
@@ -80,7 +81,7 @@ def test_counts_classes_and_state_agree_to_the_row(spark, tmp_path, first):
             run.shed(1.5)
     finally:
         run.stop()
-    assert [result.plan.keep for result in results] == [1.0, 0.5, 1.0]
+    assert [result.plan.keep.fraction for result in results] == [1.0, 0.5, 1.0]
     for result, offered in zip(results, feed.batches, strict=True):
         (count,) = result.sources
         assert (count.name, count.offered) == ("source", 400)
@@ -178,7 +179,7 @@ def test_a_crash_in_an_overload_sheds_the_same_rows_again(spark, tmp_path, monke
 
         def shedding(self):
             prepare(self)
-            self.allocation.shed(0.4, {})
+            self.allocation.shed(Keep(0.4))
 
         patch.setattr(SegmentRun, "prepare", shedding)
         run = flow(2).start(str(tmp_path / "ck"), tasks=2)
@@ -193,8 +194,8 @@ def test_a_crash_in_an_overload_sheds_the_same_rows_again(spark, tmp_path, monke
     finally:
         run.stop()
     assert first.replayed
-    assert first.plan.keep == 0.4
-    assert last.plan.keep == 1.0  # nobody has asked for less since the restart
+    assert first.plan.keep.fraction == 0.4
+    assert last.plan.keep.fraction == 1.0  # nobody has asked for less since the restart
     assert len(tries) == 2
     assert tries[0] == tries[1]
     assert 0 < first.sources[0].kept < 400
@@ -245,9 +246,8 @@ def test_two_sources_are_counted_apart_while_they_shed(spark, tmp_path):
         for feed in feeds:
             feed.add(rows(1))
         run.processAllAvailable()
-        shed = list(
-            itertools.chain.from_iterable(r.sources for r in run.results() if r.plan.keep < 1)
-        )
+        results = [result for result in run.results() if result.plan.keep.fraction < 1]
+        shed = list(itertools.chain.from_iterable(result.sources for result in results))
         counts = run.counts()
     finally:
         run.stop()

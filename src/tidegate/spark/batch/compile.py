@@ -214,7 +214,7 @@ class Compiler:
             return None
         stage = self._stage(node.name, plan)
         content = self._stages[node.name] if stage is self.sheds[node.name] else packed(stage)
-        return ShedTask(content, plan.batch_id, plan.keeps(stage.classes), self._accumulator)
+        return ShedTask(content, plan.batch_id, plan.keep.of(stage.classes), self._accumulator)
 
     def _source(self, node: Source, rows: DataFrame, plan: BatchPlan) -> DataFrame:
         """The rows of a source, with what is to be shed taken out, or about to be."""

@@ -11,7 +11,7 @@ and every step does again what it did (docs/exactly-once.md).
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from threading import Lock
 
 import pyarrow as pa
@@ -25,8 +25,8 @@ from tidegate.spark.batch.anchors import Anchors, Executors, working_executors
 from tidegate.spark.batch.channel import ChannelTask, Log
 from tidegate.spark.batch.checkpoint import Checkpoint
 from tidegate.spark.batch.compile import Compiler, Frames
-from tidegate.spark.batch.next_allocation import Allocation
-from tidegate.spark.batch.plan import BatchPlan, OperatorPlan, Plans
+from tidegate.spark.batch.next_allocation import NextAllocation
+from tidegate.spark.batch.plan import BatchPlan, Plans
 from tidegate.spark.batch.report import Reports, TaskReport
 from tidegate.spark.shedding.ledger import Ledger, Totals
 from tidegate.spark.shedding.source_counts import counted
@@ -76,7 +76,7 @@ class SegmentRun:
 
     segment: Segment
     checkpoint: Checkpoint
-    allocation: Allocation
+    allocation: NextAllocation
     compiler: Compiler
     reports: Reports
     anchors: Anchors
@@ -165,23 +165,7 @@ class SegmentRun:
         session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", _RECORDS_PER_BLOCK)
         self.anchors.session = session  # what is joined with an anchor runs in the anchor's session
         executors = working_executors(session)
-        plan = self.plans.read(batch_id)
-        replayed = plan is not None
-        if plan is not None:
-            missing = self.allocation.snapshot().keys() - plan.operators.keys()
-            if missing:  # added to the pipeline after the try that wrote the plan
-                operators = {name: self.allocation.snapshot()[name] for name in missing}
-                plan = replace(plan, operators={**plan.operators, **operators})
-                self.plans.write(plan)
-        if plan is None:
-            operators = self._followed(executors)
-            now_us = time.time_ns() // 1000
-            keep, by_class = self.allocation.keep_of(
-                self._gathered_s(now_us / 1e6), self._offered()
-            )
-            plan = BatchPlan(batch_id, now_us, operators, keep, by_class, self.compiler.unique)
-            self.plans.write(plan)
-        self._begun_us = plan.at_us
+        plan, replayed = self._planned(batch_id, executors)
         before = self._versions(batch_id - 1)
         clock.step("plan")
         frames = self.compiler.frames(batch, plan, before, self.anchors, executors)
@@ -218,6 +202,29 @@ class SegmentRun:
             sources,
         )
 
+    def _planned(self, batch_id: int, executors: Executors) -> tuple[BatchPlan, bool]:
+        """The plan of a batch, written down, and whether an earlier try had made it."""
+        earlier = self.plans.read(batch_id)
+        if earlier is not None:
+            plan = self.allocation.completed(earlier)
+        else:
+            operators = self.allocation.followed(
+                lambda name, entry: self.anchors.follow(name, entry.route, entry.tasks, executors)
+            )
+            now_us = time.time_ns() // 1000
+            plan = self.allocation.plan(
+                batch_id,
+                now_us,
+                operators,
+                gathered_s=self._gathered_s(now_us / 1e6),
+                offered=self._offered(),
+                unique=self.compiler.unique,
+            )
+        if plan is not earlier:
+            self.plans.write(plan)
+        self._begun_us = plan.at_us
+        return plan, earlier is not None
+
     def _gathered_s(self, now_s: float) -> float:
         """How long rows have come for a batch that begins now; zero where that is not known."""
         if self._begun_us is None or not self.results:
@@ -237,17 +244,6 @@ class SegmentRun:
         known = self._totals is not None and self._totals[0] == before
         totals = self.totals if known else self.ledger.after(before)
         self._totals = (plan.batch_id, self.ledger.enter(plan.batch_id, totals, sources))
-
-    def _followed(self, executors: Executors) -> dict[str, OperatorPlan]:
-        """What is wished for, with tasks numbered so that shards stay on their executors."""
-        wished = self.allocation.snapshot()
-        for operator in self.segment.keyed:
-            entry = wished[operator.name]
-            route = self.anchors.follow(operator.name, entry.route, entry.tasks, executors)
-            if route != entry.route:
-                wished[operator.name] = OperatorPlan(entry.tasks, route)
-                self.allocation.relabel(operator.name, entry.tasks, entry.route, route)
-        return wished
 
     def _versions(self, batch_id: int) -> dict[str, Version]:
         """The state after a batch: from memory when this run committed it, else its manifest."""

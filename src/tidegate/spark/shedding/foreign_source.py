@@ -24,7 +24,7 @@ from tidegate.control.row_counts import SourceCount, added
 from tidegate.errors import AskedWrongly, TidegateError, nearest
 from tidegate.pipelines.schema import arrow_schema
 from tidegate.pipelines.shedding import WEIGHT, ShedClass, Shedding, shedding_of
-from tidegate.spark.batch.plan import BatchPlan
+from tidegate.spark.batch.plan import Keep
 from tidegate.spark.batch.worker import packed, unpacked
 from tidegate.spark.measure.stamps import BATCH_ID
 from tidegate.spark.shedding.sources import marked
@@ -175,8 +175,8 @@ class _Task:
         if query is None or batch is None:
             raise TidegateError("a wrapped stream must be read by a streaming query")
         batch_id = int(batch)
-        plan = settled(Path(self.directory), query, batch_id)
-        shedder = Shedder(stage, batch_id, plan.keeps(stage.classes))
+        keep = settled(Path(self.directory), query, batch_id)
+        shedder = Shedder(stage, batch_id, keep.of(stage.classes))
         for block in blocks:
             if block.num_rows:
                 yield from shedder.kept(block).to_batches()
@@ -185,7 +185,7 @@ class _Task:
             self.parts.add({(query, batch_id, shedder.part): count})
 
 
-def settled(directory: Path, query: str, batch_id: int) -> BatchPlan:
+def settled(directory: Path, query: str, batch_id: int) -> Keep:
     """What a batch keeps: as its first task found it, for good."""
     below = directory / query
     path = below / f"{batch_id:010d}.json"
@@ -201,4 +201,4 @@ def settled(directory: Path, query: str, batch_id: int) -> BatchPlan:
             aside.unlink()
         (below / f"{batch_id - _REMEMBERED:010d}.json").unlink(missing_ok=True)
     document = json.loads(path.read_text())
-    return BatchPlan(batch_id, 0, {}, document["keep"], document["keep_by_class"])
+    return Keep(document["keep"], document["keep_by_class"])

@@ -278,7 +278,7 @@ class Copies:
 
 def sheds(plan: BatchPlan, stages: Mapping[str, ShedStage]) -> bool:
     """Whether any source of a segment is shed in a micro-batch; then all of them count."""
-    return any(min(plan.keeps(stage.classes)) < 1.0 for stage in stages.values())
+    return any(min(plan.keep.of(stage.classes)) < 1.0 for stage in stages.values())
 
 
 def source_count(stage: ShedStage, parts: list[ShedCounts]) -> SourceCount:
