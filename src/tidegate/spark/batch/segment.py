@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame
 from tidegate.control.row_counts import SourceCount
 from tidegate.control.shedding.next_batch import time_gathering_s
 from tidegate.errors import TidegateError
-from tidegate.pipelines.graph import Keyed, Segment, Sink, Source
+from tidegate.pipelines.graph import Keyed, Segment, Sink
 from tidegate.spark.batch.anchors import Anchors, Executors, working_executors
 from tidegate.spark.batch.channel import ChannelTask, Log
 from tidegate.spark.batch.checkpoint import Checkpoint
@@ -28,17 +28,13 @@ from tidegate.spark.batch.compile import Compiler, Frames
 from tidegate.spark.batch.next_allocation import NextAllocation
 from tidegate.spark.batch.plan import BatchPlan, Plans
 from tidegate.spark.batch.report import Reports, TaskReport
-from tidegate.spark.shedding.ledger import Ledger, Totals
-from tidegate.spark.shedding.source_counts import counted
-from tidegate.spark.shedding.task import sheds
+from tidegate.spark.shedding.ledger import Ledger, SourceTotals, Totals
 from tidegate.spark.state.manifest import Manifests
 from tidegate.spark.state.version import Version
 
 _REMEMBERED = 512
 _RECORDS_PER_BLOCK = 1 << 17
 """Rows of an Arrow block that Spark hands over; set in the query's own session only."""
-_UNKNOWN = -2
-"""No batch: what an earlier run left may already have the batch that is replayed in it."""
 
 
 class Stopping(Exception):
@@ -93,8 +89,11 @@ class SegmentRun:
     _begun_us: int | None = None
     """When the last batch of this run was planned: since then rows have come for the next."""
     _current: tuple[int, dict[str, Version]] | None = None
-    _totals: tuple[int, Totals] | None = None
-    """The last batch in the ledger, and the totals after it; None: no ledger is kept."""
+    _counts: SourceTotals = field(init=False)
+
+    def __post_init__(self) -> None:
+        ledger = Ledger(self.checkpoint.segment(self.segment.name).below("counts"))
+        self._counts = SourceTotals(self.segment, self.compiler.sources, ledger)
 
     @property
     def plans(self) -> Plans:
@@ -108,14 +107,9 @@ class SegmentRun:
         return Manifests(folder, self.checkpoint.state)
 
     @property
-    def ledger(self) -> Ledger:
-        """Its counts of rows offered and kept."""
-        return Ledger(self.checkpoint.segment(self.segment.name).below("counts"))
-
-    @property
     def totals(self) -> Totals:
         """Rows offered and kept since counting began, per source."""
-        return {} if self._totals is None else dict(self._totals[1])
+        return self._counts.totals
 
     def prepare(self) -> None:
         """Create directories, check what an earlier run left, and go on with its routes."""
@@ -135,9 +129,7 @@ class SegmentRun:
         newest = self.plans.newest()
         if newest is not None:
             self.allocation.adopt(newest)
-        asked = any(isinstance(n, Source) and n.shedding for n in self.segment.reads)
-        if asked or self.ledger.begun():
-            self._totals = (_UNKNOWN, self.ledger.newest())
+        self._counts.open()
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         """Run one micro-batch."""
@@ -181,8 +173,7 @@ class SegmentRun:
         for write in self.segment.writes:
             files = [r.file for r in reports if r.operator == write.channel.name and r.file]
             Log(self.checkpoint.channel(write.channel.name)).commit(batch_id, files)
-        sources = counted(self.segment, self.compiler.sheds, plan, reports)
-        self._enter(plan, sources)
+        sources = self._counts.enter(plan, reports)
         after = {name: self._after(name, version, reports) for name, version in before.items()}
         if after:
             self.manifests.commit(batch_id, after)
@@ -218,7 +209,7 @@ class SegmentRun:
                 operators,
                 gathered_s=self._gathered_s(now_us / 1e6),
                 offered=self._offered(),
-                unique=self.compiler.unique,
+                unique=self.compiler.sources.unique,
             )
         if plan is not earlier:
             self.plans.write(plan)
@@ -235,15 +226,6 @@ class SegmentRun:
         """Rows of each class that the last batch was offered."""
         sources = self.results[-1].sources if self.results else ()
         return {part.name: float(part.offered) for one in sources for part in one.classes}
-
-    def _enter(self, plan: BatchPlan, sources: tuple[SourceCount, ...]) -> None:
-        """Put the batch into the ledger, on top of the batch before it."""
-        if self._totals is None and not sheds(plan, self.compiler.sheds):
-            return
-        before = plan.batch_id - 1
-        known = self._totals is not None and self._totals[0] == before
-        totals = self.totals if known else self.ledger.after(before)
-        self._totals = (plan.batch_id, self.ledger.enter(plan.batch_id, totals, sources))
 
     def _versions(self, batch_id: int) -> dict[str, Version]:
         """The state after a batch: from memory when this run committed it, else its manifest."""
@@ -284,8 +266,7 @@ class SegmentRun:
             if len(_tasks(reports, operator.name)) < plan.operators[operator.name].tasks:
                 run(frames.of[operator.name])
         reports = _once_more(reports, self.reports.drain(plan.batch_id))
-        counts = self._totals is not None or sheds(plan, self.compiler.sheds)
-        for name in self.compiler.counting_maps() if counts else ():
+        for name in self.compiler.sources.counting_maps() if self._counts.counts(plan) else ():
             # A sink that took only some rows leaves tasks that have not counted theirs.
             if len(_tasks(reports, name)) < plan.operators[name].tasks:
                 run(frames.of[name])

@@ -27,8 +27,9 @@ from tidegate.pipelines.shedding import WEIGHT, ShedClass, Shedding, shedding_of
 from tidegate.spark.batch.plan import Keep
 from tidegate.spark.batch.worker import packed, unpacked
 from tidegate.spark.measure.stamps import BATCH_ID
+from tidegate.spark.shedding.ledger import source_count
 from tidegate.spark.shedding.sources import marked
-from tidegate.spark.shedding.task import Shedder, ShedStage, source_count
+from tidegate.spark.shedding.task import Shedder, ShedStage
 
 QUERY_ID = "sql.streaming.queryId"
 """The local property in which Spark tells a task its query; a restart has the same one."""

@@ -14,8 +14,8 @@ from tidegate.pipelines.graph import Source
 from tidegate.pipelines.shedding import ShedClass, Shedding
 from tidegate.spark.batch.next_allocation import NextAllocation
 from tidegate.spark.batch.plan import BatchPlan, Keep, Plans
-from tidegate.spark.shedding.ledger import Ledger
-from tidegate.spark.shedding.task import PART, ROW, Copies, Shedder, ShedStage, draw, source_count
+from tidegate.spark.shedding.ledger import Ledger, source_count
+from tidegate.spark.shedding.task import PART, ROW, Copies, Shedder, ShedStage, draw
 from tidegate.spark.state.files import Durable
 
 
