@@ -23,7 +23,7 @@ from tidegate.models.microbatch.batch_learner import BatchLearner
 from tidegate.models.microbatch.station import BatchCost, MicroBatchStation, chance_imbalance
 from tidegate.pipelines.functions import count
 from tidegate.pipelines.stream import pipeline
-from tidegate.spark.batch.segment import BatchResult
+from tidegate.spark.batch.result import BatchResult
 from tidegate.spark.measure.progress import BatchProgress
 from tidegate.spark.measure.query_meter import Meter
 from tidegate.spark.run import Run

@@ -14,7 +14,8 @@ from tidegate.errors import AskedWrongly, TidegateError, nearest
 from tidegate.pipelines.graph import Graph
 from tidegate.spark.batch.failure import plain_message
 from tidegate.spark.batch.plan import Keep, OperatorPlan
-from tidegate.spark.batch.segment import BatchResult, SegmentRun, Stopping
+from tidegate.spark.batch.result import BatchResult
+from tidegate.spark.batch.segment import SegmentRun, Stopping
 from tidegate.spark.loop.boundary import PATIENCE_S
 
 _COMMIT_PATIENCE_S = 5.0

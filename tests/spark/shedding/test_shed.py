@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 
 import tidegate as tg
+from tests.helpers.crash import crash_after
 from tests.helpers.feed import Collected, Feed
 from tidegate.control.decision import Decision
 from tidegate.errors import AskedWrongly
-from tidegate.spark.batch.plan import Keep
-from tidegate.spark.batch.segment import SegmentRun
+from tidegate.spark.batch.step import Step
 from tidegate.spark.loop.loop import ControlLoop
 
 pytestmark = pytest.mark.spark
@@ -140,12 +140,10 @@ def test_keep_one_leaves_the_plan_unchanged(spark, tmp_path, plans_of):
     assert "__row" in plans[2]
 
 
-class Crash(Exception):
-    """A driver that dies."""
-
-
-@pytest.mark.parametrize("step, at", [("_sinks", 1), ("_enter", 0), ("_run", 1)])
-def test_a_crash_in_an_overload_sheds_the_same_rows_again(spark, tmp_path, monkeypatch, step, at):
+@pytest.mark.parametrize(
+    "step, at", [(Step.SINKS_WRITTEN, 1), (Step.ENTERED, 0), (Step.CLEANED, 1)]
+)
+def test_a_crash_in_an_overload_sheds_the_same_rows_again(spark, tmp_path, step, at):
     feed, sink = Feed(tmp_path / "in", DDL), Collected()
     tries: list[list[tuple]] = []
 
@@ -160,32 +158,14 @@ def test_a_crash_in_an_overload_sheds_the_same_rows_again(spark, tmp_path, monke
         source = tg.pipeline("shop", stream).shed(by="tier", classes=CLASSES, weight=True)
         return source.map(same, name="same").to(collect).keyed("sums", SUMS, key="k", shards=16)
 
-    feed.add(rows(0))
-    feed.add(rows(1))
-    feed.add(rows(2))
-    old, left = getattr(SegmentRun, step), [1]
-
-    def dies(self, first, second):
-        result = old(self, first, second)
-        batch_id = getattr(first, "batch_id", second)
-        if batch_id == at and left[0]:
-            left[0] = 0
-            raise Crash(f"after {step}")
-        return result
-
-    with monkeypatch.context() as patch:
-        patch.setattr(SegmentRun, step, dies)
-        prepare = SegmentRun.prepare
-
-        def shedding(self):
-            prepare(self)
-            self.allocation.shed(Keep(0.4))
-
-        patch.setattr(SegmentRun, "prepare", shedding)
-        run = flow(2).start(str(tmp_path / "ck"), tasks=2)
-        with pytest.raises(Exception, match="after"):
-            run.processAllAvailable()
-        run.stop()
+    run = flow(2).start(str(tmp_path / "ck"), tasks=2)
+    run.shed(0.4)
+    crash_after(run, step, at_batch=at)
+    for seed in range(3):
+        feed.add(rows(seed))
+    with pytest.raises(Exception, match=f"after '{step.value}' of batch {at}"):
+        run.processAllAvailable()
+    run.stop()
     run = flow(3).start(str(tmp_path / "ck"), tasks=3)
     try:
         run.processAllAvailable()

@@ -31,7 +31,8 @@ from tidegate.control.measurement import (
 from tidegate.control.row_counts import SourceCount, added
 from tidegate.pipelines.graph import Keyed, Map, Segment, TaskBounds
 from tidegate.spark.batch.report import TaskReport
-from tidegate.spark.batch.segment import BatchResult, SegmentRun
+from tidegate.spark.batch.result import BatchResult
+from tidegate.spark.batch.segment import SegmentRun
 from tidegate.spark.loop.negotiate import Negotiator
 from tidegate.spark.measure.progress import BatchProgress
 from tidegate.spark.measure.query_meter import Meter, trigger_interval_s

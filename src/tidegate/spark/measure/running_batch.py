@@ -12,7 +12,8 @@ from tidegate.control.learning.sojourn import SLOT_US, Stamps, merged
 from tidegate.pipelines.graph import Segment
 from tidegate.pipelines.walks import timed_readers
 from tidegate.spark.batch.report import TaskReport
-from tidegate.spark.batch.segment import BatchResult, SegmentRun
+from tidegate.spark.batch.result import BatchResult
+from tidegate.spark.batch.segment import SegmentRun
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -47,19 +47,23 @@ class SourceTotals:
         if asked or self.ledger.begun():
             self._newest = (_UNKNOWN, self.ledger.newest())
 
-    def counts(self, plan: BatchPlan) -> bool:
-        """Whether every row of this batch is to be counted: it sheds, or a ledger is kept."""
-        return self._newest is not None or self.sources.sheds(plan)
+    def counting_maps(self, plan: BatchPlan) -> list[str]:
+        """Maps whose tasks must all run in this batch, because they count the rows of a source."""
+        return self.sources.counting_maps() if self._counts(plan) else []
 
     def enter(self, plan: BatchPlan, reports: list[TaskReport]) -> tuple[SourceCount, ...]:
         """The counts of a batch, put into the ledger on top of the batch before it."""
         counts = counted(self.segment, self.sources, plan, reports)
-        if self.counts(plan):
+        if self._counts(plan):
             before = plan.batch_id - 1
             known = self._newest is not None and self._newest[0] == before
             totals = self.totals if known else self.ledger.after(before)
             self._newest = (plan.batch_id, self.ledger.enter(plan.batch_id, totals, counts))
         return counts
+
+    def _counts(self, plan: BatchPlan) -> bool:
+        """Whether every row of this batch is counted: it sheds, or a ledger is kept."""
+        return self._newest is not None or self.sources.sheds(plan)
 
 
 @dataclass(frozen=True, slots=True)
