@@ -21,7 +21,7 @@ from tidegate.control.operator_tasks import split
 from tidegate.spark.loop.negotiate import Negotiator
 from tidegate.spark.measure.pipeline_meter import STALE_S
 from tidegate.spark.measure.progress import BatchProgress
-from tidegate.spark.measure.query_meter import Meter, trigger_interval_s
+from tidegate.spark.measure.query_meter import QueryMeter, trigger_interval_s
 
 RATE_WINDOW_S = 0.5
 """A rate is counted over at least so long, and over one batch at least: a leap shows at once."""
@@ -41,7 +41,7 @@ class _QueryView:
 
     name: str
     query: StreamingQuery
-    meter: Meter
+    meter: QueryMeter
     trigger_s: float
     since_s: float
     batches: deque[BatchProgress] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
@@ -125,8 +125,8 @@ class AttachedMeter:
         for run_id, query in running.items():
             if run_id not in self._views:
                 name = str(query.name or query.id)
-                view = _QueryView(name, query, Meter(query), trigger_interval_s(query), now_s)
-                view.batches.extend(batch.progress for batch in view.meter.read())
+                view = _QueryView(name, query, QueryMeter(query), trigger_interval_s(query), now_s)
+                view.batches.extend(view.meter.read())
                 self._views[run_id] = view
                 self._shares = {}
             self._views[run_id].notice(now_s)
@@ -145,7 +145,7 @@ class AttachedMeter:
             view.cores.append((now_s, self._shares[run_id]))
 
     def _segment(self, view: _QueryView, now_s: float) -> SegmentMeasurement:
-        fresh = [batch.progress for batch in view.meter.read()]
+        fresh = view.meter.read()
         view.batches.extend(fresh)
         rate = arrival_rate(view.batches, now_s if view.idle else None)
         waiting_s = 0.0

@@ -35,7 +35,7 @@ from tidegate.spark.batch.result import BatchResult
 from tidegate.spark.batch.segment import SegmentRun
 from tidegate.spark.loop.negotiate import Negotiator
 from tidegate.spark.measure.progress import BatchProgress
-from tidegate.spark.measure.query_meter import Meter, trigger_interval_s
+from tidegate.spark.measure.query_meter import QueryMeter, trigger_interval_s
 from tidegate.spark.measure.running_batch import Early, early, early_of, offered_stamps
 from tidegate.spark.run import Run
 
@@ -52,7 +52,7 @@ class _SegmentView:
     """What is known of one segment's batches."""
 
     segment: Segment
-    meter: Meter
+    meter: QueryMeter
     trigger_s: float
     waiting: dict[int, BatchProgress] = field(default_factory=dict)
     seen: set[int] = field(default_factory=set)
@@ -99,7 +99,7 @@ class PipelineMeter:
         self._window = SojournWindow(window_s)
         self._views = {
             name: _SegmentView(
-                part.segment, Meter(run.queries[name]), trigger_interval_s(run.queries[name])
+                part.segment, QueryMeter(run.queries[name]), trigger_interval_s(run.queries[name])
             )
             for name, part in run.segments.items()
         }
@@ -195,16 +195,16 @@ class PipelineMeter:
 
     def _finished(self, view: _SegmentView) -> list[_Finished]:
         """Batches that both we and Spark are done with, each once, oldest first."""
-        for metered in view.meter.read():
-            view.waiting[metered.progress.batch_id] = metered.progress
+        for progress in view.meter.read():
+            view.waiting[progress.batch_id] = progress
         done: list[_Finished] = []
         for result in self._run.results(view.segment.name):
             batch_id = result.plan.batch_id
-            progress = view.waiting.pop(batch_id, None)
-            if progress is not None and batch_id not in view.seen:
+            ended = view.waiting.pop(batch_id, None)
+            if ended is not None and batch_id not in view.seen:
                 view.seen.add(batch_id)
-                done.append(_Finished(result, progress, _kept(result, progress.end_us)))
-                self._ended_s = max(self._ended_s, progress.end_us / 1e6)
+                done.append(_Finished(result, ended, _kept(result, ended.end_us)))
+                self._ended_s = max(self._ended_s, ended.end_us / 1e6)
         if done:
             oldest = done[-1].result.plan.batch_id - _REMEMBERED
             view.seen = {batch_id for batch_id in view.seen if batch_id >= oldest}

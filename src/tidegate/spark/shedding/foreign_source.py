@@ -26,13 +26,14 @@ from tidegate.pipelines.schema import arrow_schema
 from tidegate.pipelines.shedding import WEIGHT, ShedClass, Shedding, shedding_of
 from tidegate.spark.batch.plan import Keep
 from tidegate.spark.batch.worker import packed, unpacked
-from tidegate.spark.measure.stamps import BATCH_ID
 from tidegate.spark.shedding.ledger import source_count
 from tidegate.spark.shedding.sources import marked
 from tidegate.spark.shedding.task import Shedder, ShedStage
 
 QUERY_ID = "sql.streaming.queryId"
 """The local property in which Spark tells a task its query; a restart has the same one."""
+BATCH_ID = "streaming.sql.batchId"
+"""The local property in which Spark tells a task its micro-batch."""
 _WISH = "wish.json"
 _REMEMBERED = 64
 _FOLD_FROM = 4096
