@@ -19,9 +19,9 @@ from tidegate.control.learning.uniform_sojourn import SpreadBatch, uniform_sojou
 from tidegate.control.measurement import BatchMeasurement, Measurement, SegmentMeasurement
 from tidegate.control.operator_tasks import split
 from tidegate.spark.loop.negotiate import Negotiator
-from tidegate.spark.measure.pipeline_meter import STALE_S
 from tidegate.spark.measure.progress import BatchProgress
 from tidegate.spark.measure.query_meter import QueryMeter, trigger_interval_s
+from tidegate.spark.measure.staleness import STALE_S
 
 RATE_WINDOW_S = 0.5
 """A rate is counted over at least so long, and over one batch at least: a leap shows at once."""
