@@ -1,4 +1,4 @@
-"""A segment's operators as Spark DataFrames of one micro-batch."""
+"""Compiles a segment and the plan of a micro-batch to Spark DataFrames."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from tidegate.errors import TidegateError
 from tidegate.pipelines.graph import Channel, Keyed, Map, Merge, Node, Segment, Sink, Source
 from tidegate.pipelines.schema import struct_of
 from tidegate.pipelines.walks import reader_counts, timed_source
-from tidegate.spark.batch.anchors import Anchors, Executors
+from tidegate.spark.batch.anchors import Anchors, ExecutorNames
 from tidegate.spark.batch.keyed_task import KeyedStage, KeyedTask
 from tidegate.spark.batch.map_task import MapStage, MapTask
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
@@ -27,8 +27,8 @@ from tidegate.spark.state.version import Version
 INPUT = "__input"
 
 
-def arrivals_of(segment: Segment, node: Node, every: int) -> ArrivalSample | None:
-    """How an operator notes when rows arrived, if it is the one that notes it for a source."""
+def arrival_sample(segment: Segment, node: Node, every: int) -> ArrivalSample | None:
+    """How an operator notes when rows arrived; None for one that does not have to."""
     source = timed_source(segment, node)
     if source is None or source.arrival is None:
         return None
@@ -53,7 +53,7 @@ def tagged(frames: Mapping[str, DataFrame]) -> DataFrame:
 
 
 class Compiler:
-    """Turns a segment and a plan into DataFrames. Fixed parts are packed once."""
+    """Makes the DataFrames of each micro-batch. What never changes is packed once, at the start."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Compiler:
             if not isinstance(node, Map | Keyed):
                 continue
             offered = self.sources.classes_counted_by(node)
-            sample = arrivals_of(segment, node, sample_every)
+            sample = arrival_sample(segment, node, sample_every)
             if isinstance(node, Map):
                 stage = MapStage(node.name, node.function, node.schema, sample, offered)
                 self._stages[node.name] = packed(stage)
@@ -95,9 +95,9 @@ class Compiler:
         plan: BatchPlan,
         versions: Mapping[str, Version],
         anchors: Anchors,
-        executors: Executors,
+        executors: ExecutorNames,
     ) -> "Frames":
-        """The DataFrame behind every node. Nothing runs yet."""
+        """The DataFrame of every node. Nothing runs yet."""
         made = Frames()
         readers = self._readers
         many = len(self._segment.reads) > 1
@@ -108,7 +108,7 @@ class Compiler:
             if node.name in made.of or isinstance(node, Sink):
                 continue
             frame = self._frame(node, batch, many, made.of, plan, versions, anchors, executors)
-            # What is read as it is, is the batch itself, which is kept already.
+            # An input that nothing is added to is the batch itself, which is kept already.
             raw = isinstance(node, Channel) or (isinstance(node, Source) and not sheds)
             shared = readers[node.name] > 1 and not raw
             shown = any(
@@ -127,7 +127,7 @@ class Compiler:
         plan: BatchPlan,
         versions: Mapping[str, Version],
         anchors: Anchors,
-        executors: Executors,
+        executors: ExecutorNames,
     ) -> DataFrame:
         if isinstance(node, Source | Channel):
             rows = batch
@@ -153,8 +153,8 @@ class Compiler:
         entry = plan.operators.get(node.name)
         intake = self.sources.intake(node, plan)
         if entry is not None:
-            # Dealt out by position and put back into order, so that a replay deals the same and
-            # what follows sees the same order, whatever order the shuffle delivered.
+            # Rows are dealt out by their position and sorted by it behind the shuffle. So a replay
+            # deals them alike, and what follows sees one order whatever the shuffle delivered.
             rows = (
                 rows.selectExpr(*intake.columns, f"{intake.order} as {ORDER}")
                 .repartitionById(entry.tasks, F.expr(f"cast(pmod({ORDER}, {entry.tasks}) as int)"))
@@ -203,7 +203,7 @@ class Compiler:
 
 @dataclass(slots=True)
 class Frames:
-    """The frames of one micro-batch, and those that are kept until it ends."""
+    """The DataFrame of each node in one micro-batch, and those that are cached until it ends."""
 
     of: dict[str, DataFrame] = field(default_factory=dict)
     kept: list[DataFrame] = field(default_factory=list)
@@ -215,6 +215,6 @@ class Frames:
         return frame
 
     def release(self) -> None:
-        """Let the kept frames go."""
+        """Drop the cached frames."""
         for frame in self.kept:
             frame.unpersist()

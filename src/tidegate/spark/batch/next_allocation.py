@@ -72,7 +72,7 @@ class NextAllocation:
             return self._keep
 
     def rescale(self, operator: str, tasks: int) -> None:
-        """Another number of tasks from the next micro-batch on, with the fewest moves of shards."""
+        """Another number of tasks from the next micro-batch on; as few shards as possible move."""
         node = self._node(operator)
         wrong = _outside(node, tasks)
         if wrong is not None:

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.control.shedding.next_batch import time_gathering_s
 from tidegate.pipelines.graph import Segment, Sink
-from tidegate.spark.batch.anchors import Anchors, Executors, working_executors
+from tidegate.spark.batch.anchors import Anchors, ExecutorNames, working_executors
 from tidegate.spark.batch.channel import ChannelTask, Log
 from tidegate.spark.batch.checkpoint import Checkpoint
 from tidegate.spark.batch.compile import Compiler, Frames
@@ -161,7 +161,7 @@ class SegmentRun:
             sources=sources,
         )
 
-    def _planned(self, batch_id: int, executors: Executors) -> tuple[BatchPlan, bool]:
+    def _planned(self, batch_id: int, executors: ExecutorNames) -> tuple[BatchPlan, bool]:
         """The plan of a batch, written down, and whether an earlier try had made it."""
         earlier = self.plans.read(batch_id)
         if earlier is not None:

@@ -8,13 +8,13 @@ format that may coalesce.
 """
 
 from tidegate.pipelines.graph import Keyed, Map, Segment, Sink
-from tidegate.spark.batch.anchors import ALONE, Executors
+from tidegate.spark.batch.anchors import ALONE, ExecutorNames
 
 KEEPS_PARTITIONS = frozenset({"noop", "parquet", "orc", "json", "csv", "text"})
 """Spark's own formats that write one partition with one task."""
 
 
-def unanchored(segment: Segment, node: Keyed, executors: Executors) -> bool:
+def unanchored(segment: Segment, node: Keyed, executors: ExecutorNames) -> bool:
     """Whether this operator may run right behind its shuffle, without an anchor."""
     return executors == ALONE and node.bound.due is None and _alone_to_the_end(segment, node.name)
 

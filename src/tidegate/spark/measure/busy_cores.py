@@ -34,3 +34,22 @@ def active_tasks(session: SparkSession) -> int:
     """Tasks that run at this moment, on all executors."""
     listed: Any = session.sparkContext._jsc.sc().statusStore().executorList(True)
     return sum(int(listed.apply(number).activeTasks()) for number in range(listed.size()))
+
+
+class ExecutorTime:
+    """Seconds that tasks have run on executors, by Spark's own count; call it once a tick."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._store: Any = session.sparkContext._jsc.sc().statusStore()
+        self._last_ms: dict[str, int] = {}
+        self._total_ms = 0
+
+    def __call__(self) -> float:
+        """In all since it was created, the work of executors that have gone included."""
+        listed = self._store.executorList(True)
+        for number in range(listed.size()):
+            entry = listed.apply(number)
+            name, spent_ms = entry.id(), entry.totalDuration()
+            self._total_ms += spent_ms - self._last_ms.get(name, 0)
+            self._last_ms[name] = spent_ms
+        return self._total_ms / 1000.0

@@ -186,7 +186,7 @@ class PipelineMeter:
         )
 
     def _saturated(self, segment: SegmentMeasurement) -> bool:
-        """Rows waited all the time: more than two batches' worth had arrived and were not done."""
+        """Whether rows waited all the time: the backlog is more than two batches' worth."""
         usual_s = self._views[segment.name].batches.usual_s
         last_s = segment.batches[-1].duration_s if segment.batches else usual_s
         batch_s = max(usual_s, last_s, _SHORTEST_BATCH_S)

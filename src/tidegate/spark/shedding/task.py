@@ -59,7 +59,7 @@ class ShedStage:
 
 
 @dataclass(slots=True)
-class Shedder:
+class RowShedder:
     """Sheds the rows of one task in one micro-batch, block after block."""
 
     stage: ShedStage
@@ -155,9 +155,9 @@ class ShedTask:
     keeps: tuple[float, ...]
     accumulator: Any
 
-    def shedder(self) -> Shedder:
+    def shedder(self) -> RowShedder:
         """A shedder for one partition."""
-        return Shedder(unpacked(self.stage), self.batch_id, self.keeps)
+        return RowShedder(unpacked(self.stage), self.batch_id, self.keeps)
 
     def __call__(self, blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Let through the rows that are kept."""
@@ -167,7 +167,7 @@ class ShedTask:
                 yield from shedder.kept(block).to_batches()
         self.tell(shedder, started_s)
 
-    def tell(self, shedder: Shedder, started_s: float, task: int = 0, part: int = 0) -> None:
+    def tell(self, shedder: RowShedder, started_s: float, task: int = 0, part: int = 0) -> None:
         """Report the counts under the number of the source's partition.
 
         A partition that two tasks compute is then counted once. Rows that Spark drew have crossed a

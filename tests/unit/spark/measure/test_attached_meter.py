@@ -12,11 +12,11 @@ from tidegate.spark.loop.negotiate import LocalBudget
 from tidegate.spark.measure import attached_meter
 from tidegate.spark.measure.attached_meter import (
     AttachedMeter,
-    ExecutorTime,
     arrival_rate,
     cores_during,
     spread_of,
 )
+from tidegate.spark.measure.busy_cores import ExecutorTime
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from tidegate.pipelines.shedding import ShedClass, Shedding
 from tidegate.spark.batch.next_allocation import NextAllocation
 from tidegate.spark.batch.plan import BatchPlan, Keep, Plans
 from tidegate.spark.shedding.ledger import Ledger, source_count
-from tidegate.spark.shedding.task import PART, ROW, Copies, Shedder, ShedStage, draw
+from tidegate.spark.shedding.task import PART, ROW, Copies, RowShedder, ShedStage, draw
 from tidegate.spark.state.files import Durable
 
 
@@ -34,7 +34,7 @@ def fates(rows: np.ndarray, cuts: list[int], batch_id: int = 7, keep: float = 0.
     """The rows that are kept when the source is cut into partitions at these places."""
     found: set[int] = set()
     for part, piece in enumerate(np.split(rows, cuts)):
-        shedder = Shedder(ShedStage("source"), batch_id, (keep,))
+        shedder = RowShedder(ShedStage("source"), batch_id, (keep,))
         kept = shedder.kept(block(piece.tolist(), part=part))
         found |= set(piece[kept["id"].to_numpy()].tolist())
     return found
@@ -63,10 +63,10 @@ def test_a_smaller_fraction_keeps_some_of_what_a_larger_one_keeps() -> None:
 
 
 def test_rows_that_are_alike_are_shed_one_by_one() -> None:
-    shedder = Shedder(ShedStage("source"), 0, (0.3,))
+    shedder = RowShedder(ShedStage("source"), 0, (0.3,))
     sizes = [shedder.kept(block([5] * 4000)).num_rows for _ in range(3)]
     assert all(1080 <= size <= 1320 for size in sizes)
-    again = Shedder(ShedStage("source"), 0, (0.3,))
+    again = RowShedder(ShedStage("source"), 0, (0.3,))
     assert [again.kept(block([5] * 4000)).num_rows for _ in range(3)] == sizes
     assert len(set(sizes)) > 1
 
@@ -87,7 +87,7 @@ def test_copies_are_numbered_across_blocks() -> None:
 @given(st.lists(st.sampled_from(["gold", "free", "new", None]), max_size=60), st.integers(0, 99))
 def test_offered_is_kept_and_shed_to_the_row(names: list[str | None], seed: int) -> None:
     stage = ShedStage("source", by="tier", classes=("gold", "free", "other"))
-    shedder = Shedder(stage, seed, (1.0, 0.0, 0.5))
+    shedder = RowShedder(stage, seed, (1.0, 0.0, 0.5))
     kept = shedder.kept(block(list(range(len(names))), names))
     count = source_count(stage, [shedder.counts()])
     by_name = {part.name: part for part in count.classes}
@@ -216,5 +216,5 @@ def test_counts_by_other_key_groups_start_anew() -> None:
 
 @pytest.mark.parametrize("keep", [0.0, 1.0])
 def test_all_or_nothing(keep: float) -> None:
-    shedder = Shedder(ShedStage("source"), 0, (keep,))
+    shedder = RowShedder(ShedStage("source"), 0, (keep,))
     assert shedder.kept(block(list(range(500)))).num_rows == 500 * keep
