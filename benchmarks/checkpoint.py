@@ -8,7 +8,7 @@ from statistics import median
 from pyspark.sql import SparkSession
 
 from tidegate.benching import Bench, Options, at_least
-from tidegate.spark.measure.query_meter import Meter
+from tidegate.spark.measure.query_meter import QueryMeter
 from tidegate.spark.session import session
 from tidegate.spark.sources.arrivals import arrivals
 
@@ -44,12 +44,12 @@ def _log_s(spark: SparkSession, wanted: int) -> list[float]:
     with tempfile.TemporaryDirectory(prefix="tidegate-bench-") as checkpoint:
         writer = arrivals(spark, "constant:2000").writeStream.format("noop")
         query = writer.option("checkpointLocation", str(Path(checkpoint) / "logs")).start()
-        meter, seen = Meter(query), list[float]()
+        meter, seen = QueryMeter(query), list[float]()
         try:
             while len(seen) < wanted:
                 if (failure := query.exception()) is not None:
                     raise failure
-                seen += [batch.progress.log_s for batch in meter.read()]
+                seen += [batch.log_s for batch in meter.read()]
                 time.sleep(0.05)
         finally:
             query.stop()

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 from tidegate.benching import Bench, Options, at_most
 from tidegate.pipelines.functions import count
 from tidegate.pipelines.stream import pipeline
-from tidegate.spark.batch.tasks import ArrivalSample
 from tidegate.spark.loop.loop import ControlLoop
+from tidegate.spark.measure.stamps import ArrivalSample
 from tidegate.spark.session import session
 from tidegate.spark.start import start
 

@@ -25,9 +25,9 @@ from tidegate.models.microbatch.batch_memory import BatchMemory
 from tidegate.models.microbatch.station import MicroBatchStation
 from tidegate.pipelines.functions import count
 from tidegate.pipelines.stream import pipeline
-from tidegate.spark.batch.segment import BatchResult
+from tidegate.spark.batch.result import BatchResult
 from tidegate.spark.measure.progress import BatchProgress
-from tidegate.spark.measure.query_meter import Meter
+from tidegate.spark.measure.query_meter import QueryMeter
 from tidegate.spark.run import Run
 from tidegate.spark.session import session
 from tidegate.spark.sources.arrivals import arrivals
@@ -83,15 +83,15 @@ Finished = tuple[BatchResult, BatchProgress]
 
 def visit(run: Run, stops: list[Point], options: Options) -> list[Finished]:
     """Go from point to point; the batches that ended, in order."""
-    meter = Meter(run.queries["main"])
+    meter = QueryMeter(run.queries["main"])
     waiting: dict[int, BatchProgress] = {}
     done: list[Finished] = []
     began_s: float | None = None
     ahead = list(stops)
     end_s = stops[-1].begins_s + stops[-1].seconds
     while True:
-        for metered in meter.read():
-            waiting[metered.progress.batch_id] = metered.progress
+        for ended in meter.read():
+            waiting[ended.batch_id] = ended
         for result in run.results("main"):
             progress = waiting.pop(result.plan.batch_id, None)
             if progress is not None:

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.benching import Bench, Options, at_least
 from tidegate.spark.measure.progress import BatchProgress
-from tidegate.spark.measure.query_meter import Meter
+from tidegate.spark.measure.query_meter import QueryMeter
 from tidegate.spark.session import session
 from tidegate.spark.sources.arrivals import arrivals
 
@@ -71,12 +71,12 @@ def _batches(
     with tempfile.TemporaryDirectory(prefix="tidegate-bench-") as checkpoint:
         writer = rows.writeStream.format("noop").trigger(processingTime=trigger)
         query = writer.option("checkpointLocation", str(Path(checkpoint) / "source")).start()
-        meter, batches, since_s = Meter(query), [], None
+        meter, batches, since_s = QueryMeter(query), [], None
         try:
             while True:
                 if (failure := query.exception()) is not None:
                     raise failure
-                batches += [batch.progress for batch in meter.read() if batch.progress.rows]
+                batches += [batch for batch in meter.read() if batch.rows]
                 warm = batches[3:]
                 if since_s is None and len(batches) >= 3:
                     since_s = time.monotonic()

@@ -27,7 +27,7 @@ import tidegate as tg
 from tidegate.apps.waiting import waiting_map
 from tidegate.control.record import Record
 from tidegate.spark.loop.negotiate import ExecutorNegotiator, executors_up
-from tidegate.spark.measure.query_meter import Meter
+from tidegate.spark.measure.query_meter import QueryMeter
 
 LOW, HIGH = 10, 300
 """Rows per second; one executor does less than 100."""
@@ -50,12 +50,12 @@ class Feeder(threading.Thread):
         self.rows = 0
         self.ended = threading.Event()
         self._directory = directory
-        self._meter = Meter(query)
+        self._meter = QueryMeter(query)
         self._done = 0
 
     def run(self) -> None:
         while not self.ended.wait(EVERY_S):
-            self._done += sum(batch.progress.rows for batch in self._meter.read())
+            self._done += sum(batch.rows for batch in self._meter.read())
             if self.rows - self._done < MOST_WAITING:
                 self.write(round(self.rate * EVERY_S))
 

@@ -28,9 +28,9 @@ class FakeMeter:
     def __init__(self) -> None:
         self.coming: list[BatchProgress] = []
 
-    def read(self):
+    def read(self) -> list[BatchProgress]:
         found, self.coming = self.coming, []
-        return [SimpleNamespace(progress=one) for one in found]
+        return found
 
 
 class FakeQuery:

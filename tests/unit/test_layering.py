@@ -211,7 +211,7 @@ def test_every_room_is_read() -> None:
         ("control/a.py", "def f():\n    from tidegate.sim import network"),
         ("spark/a.py", "from tidegate.commands.output import out"),
         ("spark/a.py", "from tidegate.sim.queueing.network import run"),
-        ("view/a.py", "from tidegate.spark.measure.query_meter import Meter"),
+        ("view/a.py", "from tidegate.spark.measure.query_meter import QueryMeter"),
         ("errors.py", "from tidegate.models import network"),
         ("attic/a.py", "from tidegate.errors import TidegateError"),
         ("control/a.py", "import time"),

@@ -1,4 +1,4 @@
-"""The graph of a pipeline: nodes named by the user, and the segments that cuts make of it."""
+"""The graph of a pipeline: its named nodes, and the segments that cuts divide it into."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ MAX_SHARDS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class TaskBounds:
-    """How many tasks an operator may have; `most` None: as many as there are shards or cores."""
+    """How many tasks an operator may have; `most` None: no upper bound."""
 
     least: int = 1
     most: int | None = None
@@ -42,7 +42,7 @@ class Source(Node):
     arrival: str | None = None
     """The column that says when a row arrived."""
     shedding: Shedding | None = None
-    """How it may be shed; None: nothing was said about it."""
+    """How it may be shed; None: the pipeline does not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,12 +75,12 @@ class Keyed(Node):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merge(Node):
-    """Where branches of the same columns come together."""
+    """Puts branches with the same columns together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Channel(Node):
-    """A durable log between segments: what a cut or a loop writes, another segment reads.
+    """A durable log between segments: a cut or a loop writes it, another segment reads it.
 
     A cut has its input from the start; a loop gets its inputs when something is fed back.
     """
@@ -111,7 +111,7 @@ class Segment:
 
     name: str
     nodes: tuple[Node, ...]
-    """In an order in which every node stands behind its inputs."""
+    """Every node comes after its inputs."""
     reads: tuple[Node, ...]
     """Sources and channels it reads."""
     writes: tuple[Write, ...]
@@ -147,7 +147,7 @@ class Graph:
         self.nodes[node.name] = node
 
     def free_name(self, wish: str) -> str:
-        """The wish, or the wish with a number behind it."""
+        """A name that is not taken: the wish, or the wish with a number appended."""
         wish = "".join(c if c.isalnum() or c in "_-" else "_" for c in wish).strip("_") or "map"
         if wish not in self.nodes:
             return wish
@@ -160,7 +160,7 @@ class Graph:
         return channel.inputs + tuple(self.feeds.get(channel.name, ()))
 
     def check(self) -> None:
-        """What can only be seen when the pipeline is complete."""
+        """Refuse mistakes that only show when the pipeline is complete."""
         for node in self.nodes.values():
             if isinstance(node, Channel) and not self.writers(node):
                 raise AskedWrongly(
@@ -181,7 +181,7 @@ class Graph:
             )
 
     def segments(self) -> tuple[Segment, ...]:
-        """Cut the graph at its channels; what hangs together without them is one segment."""
+        """Cut the graph at its channels; nodes that stay connected are one segment."""
         group = {name: name for name in self.nodes if not self._is_channel(name)}
 
         def root(name: str) -> str:
@@ -219,7 +219,7 @@ class Graph:
         return Segment(name, nodes, (*sources, *reads), writes)
 
     def _ordered(self, names: list[str]) -> Iterator[Node]:
-        """Inputs first. Nodes are added after their inputs, so the order of writing is one."""
+        """Inputs first: nodes are added after their inputs, so they are in order already."""
         wanted = set(names)
         return (node for name, node in self.nodes.items() if name in wanted)
 

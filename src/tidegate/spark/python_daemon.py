@@ -14,7 +14,8 @@ import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager
 
 import tidegate.spark.batch.channel
-import tidegate.spark.batch.tasks
+import tidegate.spark.batch.keyed_task
+import tidegate.spark.batch.map_task
 import tidegate.spark.sources.arrivals  # noqa: F401
 
 if __name__ == "__main__":

@@ -10,11 +10,13 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate.control.row_counts import SourceCount
+from tidegate.control.shedding.keep import Keep
 from tidegate.errors import AskedWrongly, TidegateError, nearest
 from tidegate.pipelines.graph import Graph
 from tidegate.spark.batch.failure import plain_message
 from tidegate.spark.batch.plan import OperatorPlan
-from tidegate.spark.batch.segment import BatchResult, SegmentRun, Stopping
+from tidegate.spark.batch.result import BatchResult
+from tidegate.spark.batch.segment import SegmentRun, Stopping
 from tidegate.spark.loop.boundary import PATIENCE_S
 
 _COMMIT_PATIENCE_S = 5.0
@@ -112,12 +114,12 @@ class Run:
                 )
         for number, part in enumerate(self._segments.values()):
             # A span is of the first segment's batches; others gather in a rhythm of their own.
-            part.allocation.shed(keep, given, span_s if number == 0 else None)
+            part.allocation.shed(Keep(keep, given, span_s if number == 0 else None))
 
     def keep(self) -> tuple[float, Mapping[str, float]]:
         """What the next micro-batch keeps: the fraction, and those of single classes."""
         keeps = [part.allocation.keep() for part in self._segments.values()]
-        return keeps[0][0], {name: f for _, given in keeps for name, f in given.items()}
+        return keeps[0].fraction, {name: f for k in keeps for name, f in k.by_class.items()}
 
     def counts(self) -> dict[str, SourceCount]:
         """Rows offered and kept per source, exact through crashes and restarts.

@@ -16,11 +16,11 @@ from tidegate.pipelines.graph import Graph, Node, Source
 from tidegate.pipelines.schema import struct_of
 from tidegate.pipelines.shedding import ShedClass
 from tidegate.pipelines.stream import Stream, set_starter
-from tidegate.spark.batch.allocation import Allocation
 from tidegate.spark.batch.anchors import Anchors
 from tidegate.spark.batch.channel import FORMAT, ChannelSource
 from tidegate.spark.batch.checkpoint import Checkpoint
 from tidegate.spark.batch.compile import Compiler, tagged
+from tidegate.spark.batch.next_allocation import NextAllocation
 from tidegate.spark.batch.report import Reports
 from tidegate.spark.batch.segment import SegmentRun
 from tidegate.spark.loop.assembly import assembly_of
@@ -100,7 +100,7 @@ def _queries(
         part = SegmentRun(
             segment,
             place,
-            Allocation(segment.nodes, given["tasks"] or least),
+            NextAllocation(segment.nodes, given["tasks"] or least),
             Compiler(segment, place.state, folder, reports.accumulator, given["sample_every"]),
             reports,
             Anchors(session, shared=Path(folder).is_absolute()),

@@ -8,12 +8,10 @@ import pyarrow as pa
 import pytest
 
 import tidegate as tg
+from tests.helpers.crash import crash_after
 from tests.helpers.feed import Collected, Feed
 from tidegate.errors import AskedWrongly, TidegateError
-from tidegate.spark.batch.channel import Log
-from tidegate.spark.batch.plan import Plans
-from tidegate.spark.batch.segment import SegmentRun
-from tidegate.spark.state.manifest import Manifests
+from tidegate.spark.batch.step import Step
 
 pytestmark = pytest.mark.spark
 DDL = "k string, v long"
@@ -78,6 +76,7 @@ def test_rescale_and_reroute_between_batches_change_nothing_but_the_route(spark,
             assert sum(report.rows_in for report in result.of("same")) == 400
             by_shard = sum(int(report.shard_rows[1].sum()) for report in result.of("sums"))
             assert by_shard == 400
+            assert list(result.steps_s) == list(Step)
         with pytest.raises(AskedWrongly, match="did you mean 'sums'"):
             run.rescale("sum", 2)
         with pytest.raises(AskedWrongly, match="1 to 32 tasks, not 33"):
@@ -88,65 +87,28 @@ def test_rescale_and_reroute_between_batches_change_nothing_but_the_route(spark,
         run.stop()
 
 
-class Crash(Exception):
-    """A driver that dies at a chosen step."""
-
-
-STEPS = ["plans.write", "_sinks", "_complete", "manifests.commit", "manifests.clean", "returned"]
-
-
-def crash_once(monkeypatch, step: str, at_batch: int) -> None:
-    """Let the driver fail right after the named step of one batch, once."""
-    left = [1]
-
-    def fail(batch_id: int) -> None:
-        if batch_id == at_batch and left[0]:
-            left[0] = 0
-            raise Crash(f"after {step} of batch {batch_id}")
-
-    if step == "returned":
-        run = SegmentRun._run
-
-        def returned(self, batch, batch_id):
-            result = run(self, batch, batch_id)
-            fail(batch_id)
-            return result
-
-        monkeypatch.setattr(SegmentRun, "_run", returned)
-        return
-    if "." not in step:
-        old = getattr(SegmentRun, step)
-
-        def wrapped(self, frames, second):
-            result = old(self, frames, second)
-            fail(getattr(second, "batch_id", second))
-            return result
-
-        monkeypatch.setattr(SegmentRun, step, wrapped)
-        return
-    owner = {"plans": Plans, "manifests": Manifests, "Log": Log}[step.split(".")[0]]
-    name = step.split(".")[1]
-    before = getattr(owner, name)
-
-    def method(self, first, *rest):
-        result = before(self, first, *rest)
-        fail(getattr(first, "batch_id", first))
-        return result
-
-    monkeypatch.setattr(owner, name, method)
+STEPS = [
+    Step.PLANNED,
+    Step.COMPILED,
+    Step.SINKS_WRITTEN,
+    Step.RAN,
+    Step.COMMITTED,
+    Step.CLEANED,
+]
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_crash_after_any_step_repeats_the_batch_exactly(spark, tmp_path, monkeypatch, step):
+def test_a_crash_after_any_step_repeats_the_batch_exactly(spark, tmp_path, step):
     feed, sink = Feed(tmp_path / "in", DDL), Collected()
+    run = flow_of(feed, spark, sink).start(str(tmp_path / "ck"), tasks=2)
+    crash_after(run, step, at_batch=1)
     for seed in range(3):
         feed.add(rows(seed))
-    crash_once(monkeypatch, step, at_batch=1)
-    run = flow_of(feed, spark, sink).start(str(tmp_path / "ck"), tasks=2)
-    with pytest.raises(Exception, match="after"):
+    with pytest.raises(Exception, match=f"after '{step.value}' of batch 1"):
         run.processAllAvailable()
     run.stop()
     first_try = sink.batches.get(1)
+    assert (first_try is None) == (step in (Step.PLANNED, Step.COMPILED))
     again = flow_of(feed, spark, sink).start(str(tmp_path / "ck"), tasks=4)
     try:
         again.rescale("sums", 3)
@@ -155,19 +117,18 @@ def test_a_crash_after_any_step_repeats_the_batch_exactly(spark, tmp_path, monke
         assert results[1].replayed
         assert results[1].plan.operators["sums"].tasks == 2, "a replay keeps the plan it had"
         assert results[2].plan.operators["sums"].tasks == 3
-        if first_try is not None:
-            assert sink.batches[1] == first_try
+        assert first_try in (None, sink.batches[1])
         assert stored(tmp_path / "ck") == totals(feed.all())
         assert {r["k"]: (r["n"], r["total"]) for r in sink.rows()} == totals(feed.all())
     finally:
         again.stop()
 
 
-@pytest.mark.parametrize("step", ["_channels", "Log.commit", "_complete", "manifests.commit"])
-def test_a_crash_around_a_channel_hands_every_batch_over_once(spark, tmp_path, monkeypatch, step):
+@pytest.mark.parametrize(
+    "step", [Step.CHANNELS_WRITTEN, Step.RAN, Step.HANDED_OVER, Step.COMMITTED]
+)
+def test_a_crash_around_a_channel_hands_every_batch_over_once(spark, tmp_path, step):
     feed, sink = Feed(tmp_path / "in", DDL), Collected()
-    for seed in range(3):
-        feed.add(rows(seed))
 
     def flow():
         return (
@@ -179,9 +140,11 @@ def test_a_crash_around_a_channel_hands_every_batch_over_once(spark, tmp_path, m
             .to(sink)
         )
 
-    crash_once(monkeypatch, step, at_batch=1)
     run = flow().start(str(tmp_path / "ck"), tasks=2)
-    with pytest.raises(Exception, match="after"):
+    crash_after(run, step, at_batch=1)
+    for seed in range(3):
+        feed.add(rows(seed))
+    with pytest.raises(Exception, match=f"after '{step.value}' of batch 1"):
         run.processAllAvailable()
     run.stop()
     again = flow().start(str(tmp_path / "ck"), tasks=2)

@@ -8,7 +8,7 @@ import tidegate as tg
 from tests.helpers.feed import Feed
 from tidegate.pipelines.graph import Keyed
 from tidegate.spark.batch.anchors import ALONE
-from tidegate.spark.batch.unanchored import straight
+from tidegate.spark.batch.unanchored import unanchored
 
 pytestmark = pytest.mark.spark
 DDL = "k string, v long, at timestamp"
@@ -19,11 +19,11 @@ def stream(spark, tmp_path):
 
 
 def of(pipeline, name: str, executors=ALONE) -> bool:
-    """Whether the operator of this name would run straight."""
+    """Whether the operator of this name would run without an anchor."""
     (segment,) = pipeline.graph.segments()
     node = next(node for node in segment.nodes if node.name == name)
     assert isinstance(node, Keyed)
-    return straight(segment, node, executors)
+    return unanchored(segment, node, executors)
 
 
 def same(table: pa.Table) -> pa.Table:

@@ -15,8 +15,10 @@ from tidegate.pipelines.functions import count
 from tidegate.recording import read_records
 from tidegate.spark.loop.loop import ControlLoop
 from tidegate.spark.loop.negotiate import LocalBudget
-from tidegate.spark.measure.pipeline_meter import STALE_S, STUCK_S, PipelineMeter, active_tasks
-from tidegate.spark.measure.running_batch import early
+from tidegate.spark.measure.busy_cores import active_tasks
+from tidegate.spark.measure.pipeline_meter import PipelineMeter
+from tidegate.spark.measure.running_batch import running_arrivals
+from tidegate.spark.measure.staleness import STALE_S, STUCK_S
 
 
 def flow_of(spark, rate: str, wait_s: float):
@@ -148,7 +150,7 @@ def test_a_running_batch_tells_its_arrivals_before_it_is_over(spark, tmp_path, w
 
     def caught() -> bool:
         """A batch that told its rows while it ran, and is over now."""
-        plan, seen = part.running, early(part)
+        plan, seen = part.running, running_arrivals(part)
         if plan is not None and seen is not None and part.running is plan:
             told[plan.batch_id] = seen
         return any(result.plan.batch_id in told for result in run.results())

@@ -66,7 +66,8 @@ def test_the_batch_after_a_late_one_is_planned_by_what_that_one_told(spark, tmp_
     run = start(spark, tmp_path, "late", "1 second", 400.0, tick="5 minutes")
     try:
         wait_for(
-            lambda: any(result.plan.keep < 1.0 for result in run.results()), run.queries["main"]
+            lambda: any(result.plan.keep.fraction < 1.0 for result in run.results()),
+            run.queries["main"],
         )
         results = run.results()
     finally:
@@ -74,7 +75,7 @@ def test_the_batch_after_a_late_one_is_planned_by_what_that_one_told(spark, tmp_
     late = next(number for number, result in enumerate(results) if result.duration_s > 1.0)
     while results[late + 1].plan.batch_id < 2:  # the first batch says nothing about the next
         late += 1
-    assert results[late + 1].plan.keep < 1.0
+    assert results[late + 1].plan.keep.fraction < 1.0
     began_s = results[late + 1].plan.at_us / 1e6
     ticks = [record.measurement.at_s for record in run.loop.records]
     assert any(results[late].ended_s <= at_s <= began_s for at_s in ticks)

@@ -5,9 +5,10 @@ import pyarrow as pa
 import pytest
 
 import tidegate as tg
+from tests.helpers.crash import crash_after
 from tests.helpers.feed import Collected, Feed
 from tidegate.errors import AskedWrongly
-from tidegate.spark.batch.segment import SegmentRun
+from tidegate.spark.batch.step import Step
 
 pytestmark = pytest.mark.spark
 DDL = "id long, k string, v long, tier string, note string, at timestamp"
@@ -139,54 +140,30 @@ def test_no_stage_is_added_and_what_is_kept_is_dealt_evenly(spark, tmp_path, pla
     assert max(dealt) - min(dealt) <= 1  # one file a batch is one partition
 
 
-class Crash(Exception):
-    """A driver that dies."""
-
-
 @pytest.mark.parametrize("first", READERS[1:])
-def test_a_replay_in_other_partitions_keeps_the_same_rows(spark, tmp_path, monkeypatch, first):
+def test_a_replay_in_other_partitions_keeps_the_same_rows(spark, tmp_path, first):
     feed, sink = Feed(tmp_path / "in", DDL), Collected()
+    run = flow(feed.stream(spark).repartition(2), first, sink).start(str(tmp_path / "ck"), tasks=2)
+    run.shed(0.4)
+    crash_after(run, Step.ENTERED, at_batch=1)
     feed.add(rows(0))
     feed.add(rows(1))
-    enter, tries = SegmentRun._enter, []
-
-    def dies(self, plan, sources):
-        if plan.batch_id == 1:
-            tries.append(sources)
-            if len(tries) == 1:
-                raise Crash("before the ledger")
-        return enter(self, plan, sources)
-
-    prepare = SegmentRun.prepare
-
-    def shedding(self):
-        prepare(self)
-        self.allocation.shed(0.4, {})
-
-    with monkeypatch.context() as patch:
-        patch.setattr(SegmentRun, "_enter", dies)
-        patch.setattr(SegmentRun, "prepare", shedding)
-        run = flow(feed.stream(spark).repartition(2), first, sink).start(
-            str(tmp_path / "ck"), tasks=2
-        )
-        with pytest.raises(Exception, match="before the ledger"):
-            run.processAllAvailable()
+    with pytest.raises(Exception, match="after 'entered' of batch 1"):
+        run.processAllAvailable()
+    first_try = run.counts()["source"]
+    run.stop()
+    before = {batch: list(found) for batch, found in sink.batches.items()}
+    run = flow(feed.stream(spark).repartition(5), first, sink).start(str(tmp_path / "ck"), tasks=3)
+    try:
+        run.processAllAvailable()
+        (replay,) = run.results()
+        counts = run.counts()["source"]
+    finally:
         run.stop()
-        before = {batch: list(found) for batch, found in sink.batches.items()}
-        run = flow(feed.stream(spark).repartition(5), first, sink).start(
-            str(tmp_path / "ck"), tasks=3
-        )
-        try:
-            run.processAllAvailable()
-            counts = run.counts()["source"]
-        finally:
-            run.stop()
-    assert len(tries) == 2
-    assert [(s.offered, s.kept, s.groups_kept) for s in tries[0]] == [
-        (s.offered, s.kept, s.groups_kept) for s in tries[1]
-    ]
-    if first != "keyed":
-        assert sorted(map(str, before[1])) == sorted(map(str, sink.batches[1]))
+    assert replay.replayed
+    assert counts == first_try, "the same rows by class and key group, and entered once"
+    assert sorted(map(str, before.get(1, []))) == sorted(map(str, sink.batches.get(1, [])))
+    assert (first == "keyed") == (sink.batches == {}), "only a map has a sink here"
     assert counts.offered == 1200
     assert 0 < counts.kept < 700
     state = tg.read_state(str(tmp_path / "ck"), "sums").to_pylist()
@@ -222,46 +199,30 @@ def test_sinks_that_cut_and_join_partitions_lose_no_count(spark, tmp_path, sink)
         assert sum(taken) == counts.kept
 
 
-def test_a_replay_draws_as_its_plan_says_whatever_the_pipeline_says_now(
-    spark, tmp_path, monkeypatch
-):
+def test_a_replay_draws_as_its_plan_says_whatever_the_pipeline_says_now(spark, tmp_path):
     """Drawn by content at first; the pipeline that comes back names what tells rows apart."""
     feed, sinks = Feed(tmp_path / "in", DDL), [Collected(), Collected()]
-    feed.add(rows(0))
-    feed.add(rows(1))
-    enter = SegmentRun._enter
-
-    def dies(self, plan, sources):
-        if plan.batch_id == 1:
-            raise Crash("before the ledger")
-        return enter(self, plan, sources)
-
-    prepare = SegmentRun.prepare
-
-    def shedding(self):
-        prepare(self)
-        self.allocation.shed(0.4, {})
 
     def pipe(sink, **options):
         source = tg.pipeline("shop", feed.stream(spark)).shed(**options)
         return source.map(same, tasks=(3, 3), name="same").to(sink)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(SegmentRun, "prepare", shedding)
-        patch.setattr(SegmentRun, "_enter", dies)
-        run = pipe(sinks[0]).start(str(tmp_path / "ck"))
-        with pytest.raises(Exception, match="before the ledger"):
-            run.processAllAvailable()
+    run = pipe(sinks[0]).start(str(tmp_path / "ck"))
+    run.shed(0.4)
+    crash_after(run, Step.HANDED_OVER, at_batch=1)
+    feed.add(rows(0))
+    feed.add(rows(1))
+    with pytest.raises(Exception, match="after 'handed over' of batch 1"):
+        run.processAllAvailable()
+    run.stop()
+    run = pipe(sinks[1], unique="id").start(str(tmp_path / "ck"))
+    try:
+        run.processAllAvailable()
+        feed.add(rows(2))
+        run.processAllAvailable()
+        plans = [result.plan for result in run.results()]
+    finally:
         run.stop()
-        patch.setattr(SegmentRun, "_enter", enter)
-        run = pipe(sinks[1], unique="id").start(str(tmp_path / "ck"))
-        try:
-            run.processAllAvailable()
-            feed.add(rows(2))
-            run.processAllAvailable()
-            plans = [result.plan for result in run.results()]
-        finally:
-            run.stop()
     assert [plan.unique for plan in plans] == [{}, {"source": ("id",)}]
     first, again = (sorted(row["id"] for row in sink.batches[1]) for sink in sinks)
     assert first == again

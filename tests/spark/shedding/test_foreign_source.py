@@ -93,8 +93,8 @@ def test_wrong_wishes_and_settled_files(spark, tmp_path):
         handle.shed(0.5, by_class={"key1": 0.1})
     handle.shed(0.5)
     assert handle.keep() == (0.5, {"key-1": 0.8, "other": 0.5})
-    assert settled(tmp_path / "p", "query", 0).keep == 0.5
+    assert settled(tmp_path / "p", "query", 0).fraction == 0.5
     handle.shed(0.1)
-    assert settled(tmp_path / "p", "query", 0).keep == 0.5
-    assert settled(tmp_path / "p", "query", 1).keep == 0.1
-    assert settled(tmp_path / "p", "other", 0).keep == 0.1
+    assert settled(tmp_path / "p", "query", 0).fraction == 0.5
+    assert settled(tmp_path / "p", "query", 1).fraction == 0.1
+    assert settled(tmp_path / "p", "other", 0).fraction == 0.1

@@ -7,10 +7,11 @@ import pyarrow as pa
 import pytest
 
 import tidegate as tg
+from tests.helpers.crash import crash_after
 from tests.helpers.feed import Collected, Feed
 from tidegate.control.decision import Decision
 from tidegate.errors import AskedWrongly
-from tidegate.spark.batch.segment import SegmentRun
+from tidegate.spark.batch.step import Step
 from tidegate.spark.loop.loop import ControlLoop
 
 pytestmark = pytest.mark.spark
@@ -80,7 +81,7 @@ def test_counts_classes_and_state_agree_to_the_row(spark, tmp_path, first):
             run.shed(1.5)
     finally:
         run.stop()
-    assert [result.plan.keep for result in results] == [1.0, 0.5, 1.0]
+    assert [result.plan.keep.fraction for result in results] == [1.0, 0.5, 1.0]
     for result, offered in zip(results, feed.batches, strict=True):
         (count,) = result.sources
         assert (count.name, count.offered) == ("source", 400)
@@ -139,12 +140,10 @@ def test_keep_one_leaves_the_plan_unchanged(spark, tmp_path, plans_of):
     assert "__row" in plans[2]
 
 
-class Crash(Exception):
-    """A driver that dies."""
-
-
-@pytest.mark.parametrize("step, at", [("_sinks", 1), ("_enter", 0), ("_run", 1)])
-def test_a_crash_in_an_overload_sheds_the_same_rows_again(spark, tmp_path, monkeypatch, step, at):
+@pytest.mark.parametrize(
+    "step, at", [(Step.SINKS_WRITTEN, 1), (Step.ENTERED, 0), (Step.CLEANED, 1)]
+)
+def test_a_crash_in_an_overload_sheds_the_same_rows_again(spark, tmp_path, step, at):
     feed, sink = Feed(tmp_path / "in", DDL), Collected()
     tries: list[list[tuple]] = []
 
@@ -159,32 +158,14 @@ def test_a_crash_in_an_overload_sheds_the_same_rows_again(spark, tmp_path, monke
         source = tg.pipeline("shop", stream).shed(by="tier", classes=CLASSES, weight=True)
         return source.map(same, name="same").to(collect).keyed("sums", SUMS, key="k", shards=16)
 
-    feed.add(rows(0))
-    feed.add(rows(1))
-    feed.add(rows(2))
-    old, left = getattr(SegmentRun, step), [1]
-
-    def dies(self, first, second):
-        result = old(self, first, second)
-        batch_id = getattr(first, "batch_id", second)
-        if batch_id == at and left[0]:
-            left[0] = 0
-            raise Crash(f"after {step}")
-        return result
-
-    with monkeypatch.context() as patch:
-        patch.setattr(SegmentRun, step, dies)
-        prepare = SegmentRun.prepare
-
-        def shedding(self):
-            prepare(self)
-            self.allocation.shed(0.4, {})
-
-        patch.setattr(SegmentRun, "prepare", shedding)
-        run = flow(2).start(str(tmp_path / "ck"), tasks=2)
-        with pytest.raises(Exception, match="after"):
-            run.processAllAvailable()
-        run.stop()
+    run = flow(2).start(str(tmp_path / "ck"), tasks=2)
+    run.shed(0.4)
+    crash_after(run, step, at_batch=at)
+    for seed in range(3):
+        feed.add(rows(seed))
+    with pytest.raises(Exception, match=f"after '{step.value}' of batch {at}"):
+        run.processAllAvailable()
+    run.stop()
     run = flow(3).start(str(tmp_path / "ck"), tasks=3)
     try:
         run.processAllAvailable()
@@ -193,8 +174,8 @@ def test_a_crash_in_an_overload_sheds_the_same_rows_again(spark, tmp_path, monke
     finally:
         run.stop()
     assert first.replayed
-    assert first.plan.keep == 0.4
-    assert last.plan.keep == 1.0  # nobody has asked for less since the restart
+    assert first.plan.keep.fraction == 0.4
+    assert last.plan.keep.fraction == 1.0  # nobody has asked for less since the restart
     assert len(tries) == 2
     assert tries[0] == tries[1]
     assert 0 < first.sources[0].kept < 400
@@ -245,9 +226,8 @@ def test_two_sources_are_counted_apart_while_they_shed(spark, tmp_path):
         for feed in feeds:
             feed.add(rows(1))
         run.processAllAvailable()
-        shed = list(
-            itertools.chain.from_iterable(r.sources for r in run.results() if r.plan.keep < 1)
-        )
+        results = [result for result in run.results() if result.plan.keep.fraction < 1]
+        shed = list(itertools.chain.from_iterable(result.sources for result in results))
         counts = run.counts()
     finally:
         run.stop()

@@ -4,11 +4,11 @@ Spark places the tasks behind a shuffle anywhere. A task that also reads a cache
 where that block is. An *anchor* is a tiny cached frame with one row per task, partitioned like the
 operator's rows, and the operator reads both (a cogroup of anchor and rows).
 
-A new anchor is made when the number of tasks or the executors change. Where its blocks come to lie
-is Spark's choice (a shuffle prefers hosts, never an executor), so the tasks' numbers follow: the
-next route is relabelled so that as many shards as possible stay on the executor whose cache has
-them, or on the host where its executors share one. A rescale or a lost executor then moves only
-what must move.
+A new anchor is made when the number of tasks or the executors change. Spark chooses where its
+blocks are (a shuffle prefers hosts, never an executor). So tasks are renumbered instead: the next
+route is relabelled so that as many shards as possible stay on the executor that caches them, or on
+its host where the executors of a host share a cache. After a rescale or the loss of an executor,
+only the shards that must move do.
 """
 
 import itertools
@@ -18,25 +18,25 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidegate.control.shards.route import Route, relabelled
-from tidegate.spark.batch.tasks import TASK
+from tidegate.spark.batch.worker import TASK
 
-Executors = frozenset[str]
+ExecutorNames = frozenset[str]
 _serial = itertools.count()
-ALONE: Executors = frozenset()
-"""All is one process: there is nothing to choose."""
+ALONE: ExecutorNames = frozenset()
+"""Everything runs in one process: there is no place to choose."""
 
 
 def host_of(place: str) -> str:
-    """The host in one of Spark's names of executors; another name is as it is."""
+    """The host in Spark's name of an executor; any other name is returned as it is."""
     if not place.startswith("executor_"):
         return place
     return place.removeprefix("executor_").rsplit("_", 1)[0]
 
 
-def working_executors(session: SparkSession) -> Executors:
-    """Spark's names ("executor_HOST_ID") of the executors; none when all is one process.
+def working_executors(session: SparkSession) -> ExecutorNames:
+    """Spark's names ("executor_HOST_ID") of the executors; empty when all is one process.
 
-    Without those that were told to go: they get no task any more, and what they cached goes, too.
+    Executors that were told to go are left out: they get no more tasks, and their caches vanish.
     """
     context = session.sparkContext._jsc.sc()
     if context.isLocal():
@@ -57,27 +57,27 @@ class Anchor:
 
     frame: DataFrame
     tasks: int
-    executors: Executors
+    executors: ExecutorNames
     places: tuple[str, ...]
-    """The executor of each task's block, as Spark names it."""
+    """The executor that holds each task's block, as Spark names it."""
 
 
 @dataclass(slots=True)
 class Anchors:
-    """The anchors of a segment's operators, and where each shard's cache is."""
+    """The anchors of a segment's operators, and the place of each shard's cache."""
 
     session: SparkSession
     shared: bool = False
-    """Whether the executors of a host share their cache: any of them then has a shard's state."""
+    """Whether the executors of a host share a cache: then any of them has a shard's state."""
     _kept: dict[str, Anchor] = field(default_factory=dict)
     _homes: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def of(self, operator: str, tasks: int, executors: Executors) -> DataFrame:
+    def of(self, operator: str, tasks: int, executors: ExecutorNames) -> DataFrame:
         """The anchor of an operator with so many tasks on these executors."""
         return self._anchor(operator, tasks, executors).frame
 
-    def follow(self, operator: str, route: Route, tasks: int, executors: Executors) -> Route:
-        """The route of a new batch, with tasks numbered so that shards stay where they are."""
+    def follow(self, operator: str, route: Route, tasks: int, executors: ExecutorNames) -> Route:
+        """The route of a new batch, its tasks renumbered so that shards stay where they are."""
         if executors == ALONE:
             return route
         anchor = self._anchor(operator, tasks, executors)
@@ -88,11 +88,11 @@ class Anchors:
         self._homes[operator] = tuple(nodes[task] for task in route)
         return route
 
-    def _anchor(self, operator: str, tasks: int, executors: Executors) -> Anchor:
+    def _anchor(self, operator: str, tasks: int, executors: ExecutorNames) -> Anchor:
         kept = self._kept.get(operator)
         if kept is not None and kept.tasks == tasks and kept.executors == executors:
             return kept
-        # Spark caches by plan: equal plans would share one cache, and lose it together.
+        # Spark caches by plan: anchors with equal plans would share one cache and lose it together.
         first = next(_serial) << 32
         numbers = self.session.range(first, first + tasks, 1, tasks)
         rows = numbers.selectExpr(f"cast(id - {first} as int) as {TASK}")
@@ -107,7 +107,7 @@ class Anchors:
         return self._kept[operator]
 
     def release(self) -> None:
-        """Let the cached blocks go."""
+        """Drop the cached blocks."""
         for anchor in self._kept.values():
             anchor.frame.unpersist()
         self._kept.clear()

@@ -1,8 +1,8 @@
 """A durable log between two segments: Arrow files, handed over once per producer batch.
 
-The producer's tasks write files; when its batch commits, one small file names them under the
-producer's batch id. A replayed batch finds its name taken and leaves it. The consumer is an
-ordinary streaming source whose offset is a producer batch id, so Spark replays it by offset.
+The producer's tasks write files. When its batch hands over, one small file lists them under the
+producer's batch id; a replayed batch finds that list and leaves it. The consumer is an ordinary
+streaming source whose offset is a producer batch id, so Spark replays it by offset.
 """
 
 import json
@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from tidegate.spark.batch.tasks import part_report
+from tidegate.spark.batch.worker import part_report
 from tidegate.spark.state.files import Durable, Missing
 
 FORMAT = "tidegate-channel"
@@ -37,7 +37,7 @@ class Log:
 
     @property
     def commits(self) -> Durable:
-        """Where the committed batches are named."""
+        """Where the batches that were handed over are listed."""
         return self.directory.below("commits")
 
     def make(self) -> None:
@@ -53,8 +53,8 @@ class Log:
     def commit(self, batch_id: int, files: list[tuple[str, int]]) -> None:
         """Hand a producer batch over; a batch that was handed over already stays as it is.
 
-        An empty batch is not handed over: the consumer is not woken for nothing, and a loop in
-        which nothing goes round comes to rest.
+        An empty batch is not handed over: the consumer is not woken for nothing, and a loop with no
+        rows left in it comes to rest.
         """
         name = _name(batch_id)
         if files and not self.commits.exists(name):
@@ -63,9 +63,9 @@ class Log:
             self.sweep(batch_id - _KEPT)
 
     def sweep(self, until_batch: int) -> None:
-        """Remove what failed tries left behind: files of old batches that were not handed over.
+        """Remove what failed tries left: files of old batches that were not handed over.
 
-        The consumer may forget a batch meanwhile; its files are then going anyway.
+        The consumer may forget a batch meanwhile; then its files are being removed anyway.
         """
         handed: set[str] = set()
         names = self.commits.names()
@@ -78,7 +78,7 @@ class Log:
         self.commits.sweep(names, until_batch)
 
     def files(self, start: int, end: int) -> list[str]:
-        """The files of the producer batches from `start` up to `end`, in order."""
+        """The files of the producer batches from `start` until before `end`, in order."""
         first, behind = _name(start), _name(end)
         return [
             file
@@ -88,7 +88,7 @@ class Log:
         ]
 
     def forget(self, end: int) -> None:
-        """Remove batches that the consumer has committed and will not ask for again."""
+        """Remove batches that the consumer has committed and will not read again."""
         for name in self.commits.names():
             if int(name.removesuffix(".json")) >= end - _KEPT:
                 break
@@ -103,7 +103,7 @@ def _name(batch_id: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ChannelTask:
-    """Writes the rows of one task into one file of the channel; for Spark's mapInArrow."""
+    """Writes the rows of one task into one file of the channel: callable for Spark's mapInArrow."""
 
     channel: str
     data: Durable
@@ -111,7 +111,7 @@ class ChannelTask:
     accumulator: Any
 
     def __call__(self, blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write, and report the file's name; nothing is emitted."""
+        """Write the rows and report the file's name; no rows are emitted."""
         started_s, clock = time.time(), time.perf_counter()
         kept = [block for block in blocks if block.num_rows]
         rows = sum(block.num_rows for block in kept)
@@ -134,7 +134,7 @@ class _File(InputPartition):
 
 
 class ChannelReader(DataSourceStreamReader):
-    """The consumer's end."""
+    """The consumer's side of a channel."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -144,7 +144,7 @@ class ChannelReader(DataSourceStreamReader):
         return {"batches": 0}
 
     def latestOffset(self, *_: Any) -> dict[str, int]:  # noqa: N802 (Spark's name)
-        """Behind the newest producer batch."""
+        """After the newest producer batch."""
         return {"batches": self._log.length()}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
@@ -159,7 +159,7 @@ class ChannelReader(DataSourceStreamReader):
             yield from pa.ipc.open_file(stream).read_all().to_batches()
 
     def commit(self, end: dict[str, int]) -> None:
-        """The consumer will not ask again for what lies before `end`."""
+        """The consumer will not read again what lies before `end`."""
         self._log.forget(end["batches"])
 
 
@@ -176,5 +176,5 @@ class ChannelSource(DataSource):
         return StructType.fromJson(json.loads(self.options["columns"]))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """The consumer's end."""
+        """The consumer's side of a channel."""
         return ChannelReader(Log(Durable(self.options["path"])))

@@ -1,4 +1,4 @@
-"""The checkpoint directory: what lies where, and whether it belongs to the pipeline at hand."""
+"""The checkpoint directory: what is stored where, and whether it belongs to this pipeline."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -33,13 +33,13 @@ class Checkpoint:
         return self.root.below(f"channels/{name}")
 
     def description(self) -> dict[str, Any] | None:
-        """What the checkpoint says of its pipeline; None when it is new."""
+        """What the checkpoint says about its pipeline; None when it is new."""
         if not self.root.exists(_DESCRIPTION):
             return None
         return self.root.read_json(_DESCRIPTION)
 
     def open(self, graph: Graph) -> None:
-        """Create it for this pipeline, or check that it is this pipeline's."""
+        """Create it for this pipeline, or check that it belongs to it."""
         wanted = describe(graph)
         found = self.description()
         if found is not None:
@@ -55,7 +55,7 @@ class Checkpoint:
 
 
 def describe(graph: Graph) -> dict[str, Any]:
-    """What of a pipeline its checkpoint depends on."""
+    """The part of a pipeline that its checkpoint depends on."""
     return {
         "format": FORMAT,
         "pipeline": graph.name,
@@ -79,7 +79,7 @@ def describe(graph: Graph) -> dict[str, Any]:
 
 
 def difference(found: dict[str, Any], wanted: dict[str, Any]) -> str | None:
-    """The first thing that makes a checkpoint unusable for a pipeline, in words."""
+    """The first reason why a checkpoint does not fit a pipeline, in words; None when it fits."""
     if found.get("format") != FORMAT:
         return f"its format is {found.get('format')}, this version reads {FORMAT}"
     if found["pipeline"] != wanted["pipeline"]:
@@ -111,12 +111,12 @@ def _show(value: Any) -> str:
 
 
 def _packed(schema: pa.Schema) -> str:
-    """Arrow's own form of a schema, for tools that read the state without the pipeline."""
+    """Arrow's own encoding of a schema, for tools that read the state without the pipeline."""
     return bytes(schema.serialize()).hex()
 
 
 def require_description(checkpoint: Checkpoint) -> dict[str, Any]:
-    """The description, for tools that look at a checkpoint from outside."""
+    """The description of a checkpoint that must exist, for tools that inspect it."""
     found = checkpoint.description()
     if found is None:
         raise AskedWrongly(

@@ -1,34 +1,24 @@
-"""A segment's operators as Spark DataFrames of one micro-batch."""
+"""Compiles a segment and the plan of a micro-batch to Spark DataFrames."""
 
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from pyspark import cloudpickle
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidegate.errors import TidegateError
 from tidegate.pipelines.graph import Channel, Keyed, Map, Merge, Node, Segment, Sink, Source
 from tidegate.pipelines.schema import struct_of
-from tidegate.pipelines.shedding import NOTHING_SAID, WEIGHT
-from tidegate.spark.batch.anchors import Anchors, Executors
+from tidegate.pipelines.walks import reader_counts, timed_source
+from tidegate.spark.batch.anchors import Anchors, ExecutorNames
+from tidegate.spark.batch.keyed_task import KeyedStage, KeyedTask
+from tidegate.spark.batch.map_task import MapStage, MapTask
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
-from tidegate.spark.batch.tasks import (
-    HASH,
-    ORDER,
-    TASK,
-    KeyedStage,
-    KeyedTask,
-    MapStage,
-    MapTask,
-    ShedTask,
-)
-from tidegate.spark.batch.unanchored import straight
+from tidegate.spark.batch.unanchored import unanchored
+from tidegate.spark.batch.worker import HASH, ORDER, TASK, packed
 from tidegate.spark.measure.stamps import ArrivalSample
-from tidegate.spark.shedding.draw import Draws, draws, marked, spark_draws
-from tidegate.spark.shedding.task import ShedStage, sheds
+from tidegate.spark.shedding.sources import ShedSources
 from tidegate.spark.state.files import Durable
 from tidegate.spark.state.layer import NodeCache
 from tidegate.spark.state.task import Keeper
@@ -37,77 +27,12 @@ from tidegate.spark.state.version import Version
 INPUT = "__input"
 
 
-def arrivals_of(segment: Segment, node: Node, every: int) -> ArrivalSample | None:
-    """How the first operator that reads a source, directly or through merges, notes arrivals."""
-    known = {other.name: other for other in (*segment.reads, *segment.nodes)}
-    waiting = list(node.inputs)
-    while waiting:
-        origin = known[waiting.pop()]
-        if isinstance(origin, Source) and origin.arrival is not None:
-            first = first_reader(segment, origin.name)
-            return ArrivalSample(origin.arrival, every) if first is node else None
-        if isinstance(origin, Merge):
-            waiting += origin.inputs
-    return None
-
-
-def first_reader(segment: Segment, source: str) -> Map | Keyed | None:
-    """The first operator that reads a source, directly or through merges."""
-    known = {other.name: other for other in (*segment.reads, *segment.nodes)}
-    readers = (other for other in segment.nodes if isinstance(other, Map | Keyed))
-    return next((other for other in readers if source in _origins(known, other)), None)
-
-
-def origins(segment: Segment, reader: str) -> list[Node]:
-    """The sources and channels that an operator reads, seen through merges; else operators."""
-    known = {other.name: other for other in (*segment.reads, *segment.nodes)}
-    found = (known[name] for name in sorted(_origins(known, known[reader])))
-    return [other for other in found if not isinstance(other, Merge)]
-
-
-def shed_stage(segment: Segment, source: Source, every: int) -> ShedStage:
-    """How a source is shed; one of which nothing was said has rows of one kind."""
-    arrivals = None if source.arrival is None else ArrivalSample(source.arrival, every)
-    asked = source.shedding or NOTHING_SAID
-    key, shards = asked.key, asked.shards
-    keyed = direct_keyed(segment, source.name)
-    if not key and keyed is not None:
-        # Without a key of its own it is counted by the shards of a keyed operator that reads it.
-        key, shards = keyed.key, keyed.shards
-    return ShedStage(
-        source.name,
-        asked.by,
-        asked.names,
-        shards,
-        asked.weight,
-        arrivals,
-        key,
-        asked.unique,
-    )
-
-
-def direct_keyed(segment: Segment, source: str) -> Keyed | None:
-    """The keyed operator that reads a source with no map in between, if there is one."""
-    first = first_reader(segment, source)
-    return first if isinstance(first, Keyed) else None
-
-
-def _origins(known: Mapping[str, Node], node: Node) -> set[str]:
-    """What a node reads, seen through merges."""
-    found: set[str] = set()
-    waiting = list(node.inputs)
-    while waiting:
-        name = waiting.pop()
-        found.add(name)
-        if isinstance(known[name], Merge):
-            waiting += known[name].inputs
-    return found
-
-
-def packed(stage: MapStage | KeyedStage | ShedStage) -> bytes:
-    """An operator's fixed part with the user's function in it, as tasks get it."""
-    content: bytes = cloudpickle.dumps(stage)  # type: ignore[no-untyped-call]
-    return content
+def arrival_sample(segment: Segment, node: Node, every: int) -> ArrivalSample | None:
+    """How an operator notes when rows arrived; None for one that does not have to."""
+    source = timed_source(segment, node)
+    if source is None or source.arrival is None:
+        return None
+    return ArrivalSample(source.arrival, every)
 
 
 def tagged(frames: Mapping[str, DataFrame]) -> DataFrame:
@@ -128,7 +53,7 @@ def tagged(frames: Mapping[str, DataFrame]) -> DataFrame:
 
 
 class Compiler:
-    """Turns a segment and a plan into DataFrames. Fixed parts are packed once."""
+    """Makes the DataFrames of each micro-batch. What never changes is packed once, at the start."""
 
     def __init__(
         self,
@@ -141,23 +66,17 @@ class Compiler:
         self._segment = segment
         self._accumulator = accumulator
         self._stages: dict[str, bytes] = {}
-        self._readers = Counter(name for node in segment.nodes for name in node.inputs)
-        for write in segment.writes:
-            self._readers.update(write.inputs)
-        self.sheds = {
-            node.name: shed_stage(segment, node, sample_every)
-            for node in segment.reads
-            if isinstance(node, Source)
-        }
-        for name, shed in self.sheds.items():
-            self._stages[name] = packed(shed)
+        self._readers = reader_counts(segment)
+        self.sources = ShedSources(segment, accumulator, sample_every)
         for node in segment.nodes:
-            offered = self._classes(node)
+            if not isinstance(node, Map | Keyed):
+                continue
+            offered = self.sources.classes_counted_by(node)
+            sample = arrival_sample(segment, node, sample_every)
             if isinstance(node, Map):
-                sample = arrivals_of(segment, node, sample_every)
                 stage = MapStage(node.name, node.function, node.schema, sample, offered)
                 self._stages[node.name] = packed(stage)
-            elif isinstance(node, Keyed):
+            else:
                 folder = NodeCache(f"{cache}/{node.name}", state.below(node.name), node.shards)
                 keeper = Keeper(
                     operator=node.name,
@@ -166,20 +85,9 @@ class Compiler:
                     cache=folder,
                     ttl_us=node.ttl_us,
                 )
-                sample = arrivals_of(segment, node, sample_every)
                 self._stages[node.name] = packed(
                     KeyedStage(keeper, node.rows, node.order_by, sample, offered)
                 )
-
-    def _classes(self, node: Node) -> ShedStage | None:
-        """The source whose classes an operator counts while nothing is shed."""
-        if not isinstance(node, Map | Keyed):
-            return None
-        read = origins(self._segment, node.name)
-        if len(read) != 1 or first_reader(self._segment, read[0].name) is not node:
-            return None
-        stage = self.sheds.get(read[0].name)
-        return stage if stage is not None and stage.classes else None
 
     def frames(
         self,
@@ -187,19 +95,21 @@ class Compiler:
         plan: BatchPlan,
         versions: Mapping[str, Version],
         anchors: Anchors,
-        executors: Executors,
+        executors: ExecutorNames,
     ) -> "Frames":
-        """The DataFrame behind every node. Nothing runs yet."""
+        """The DataFrame of every node. Nothing runs yet."""
         made = Frames()
         readers = self._readers
         many = len(self._segment.reads) > 1
+        sheds = self.sources.sheds(plan)
         if many or any(readers[node.name] > 1 for node in self._segment.reads):
             batch = made.keep(batch)
         for node in (*self._segment.reads, *self._segment.nodes):
             if node.name in made.of or isinstance(node, Sink):
                 continue
             frame = self._frame(node, batch, many, made.of, plan, versions, anchors, executors)
-            raw = isinstance(node, Source | Channel) and self._shed(node, plan) is None
+            # An input that nothing is added to is the batch itself, which is kept already.
+            raw = isinstance(node, Channel) or (isinstance(node, Source) and not sheds)
             shared = readers[node.name] > 1 and not raw
             shown = any(
                 isinstance(other, Sink) and other.write and node.name in other.inputs
@@ -217,13 +127,13 @@ class Compiler:
         plan: BatchPlan,
         versions: Mapping[str, Version],
         anchors: Anchors,
-        executors: Executors,
+        executors: ExecutorNames,
     ) -> DataFrame:
         if isinstance(node, Source | Channel):
             rows = batch
             if many:
                 rows = batch.filter(F.col(INPUT) == node.name).select(f"`{node.name}`.*")
-            return self._source(node, rows, plan) if isinstance(node, Source) else rows
+            return self.sources.rows(node, rows, plan) if isinstance(node, Source) else rows
         if isinstance(node, Map):
             return self._map(node, made[node.inputs[0]], plan)
         if isinstance(node, Merge):
@@ -234,92 +144,25 @@ class Compiler:
         if isinstance(node, Keyed):
             entry = plan.operators[node.name]
             anchor = None
-            if not straight(self._segment, node, executors):
+            if not unanchored(self._segment, node, executors):
                 anchor = anchors.of(node.name, entry.tasks, executors)
             return self._keyed(node, made[node.inputs[0]], entry, plan, versions, anchor)
         raise TidegateError(f"'{node.name}' cannot stand inside a segment")
 
-    @property
-    def unique(self) -> dict[str, tuple[str, ...]]:
-        """The columns that rows are drawn by, of sources that say so: for a new plan."""
-        return {name: stage.unique for name, stage in self.sheds.items() if stage.unique}
-
-    def counting_maps(self) -> list[str]:
-        """Maps with tasks of their own that count the rows of a source as the first to read it."""
-        found = (first_reader(self._segment, name) for name in self.sheds)
-        return [node.name for node in found if isinstance(node, Map) and node.tasks is not None]
-
-    def _stage(self, source: str, plan: BatchPlan) -> ShedStage:
-        """How a source is shed in this micro-batch: drawn as the try that wrote the plan drew."""
-        stage = self.sheds[source]
-        unique = plan.unique.get(source, ())
-        return stage if stage.unique == unique else replace(stage, unique=unique)
-
-    def _shed(self, node: Node, plan: BatchPlan) -> ShedTask | None:
-        """What sheds a source in this micro-batch; None when all its rows are kept."""
-        if not isinstance(node, Source) or not sheds(plan, self.sheds):
-            return None
-        stage = self._stage(node.name, plan)
-        content = self._stages[node.name] if stage is self.sheds[node.name] else packed(stage)
-        return ShedTask(content, plan.batch_id, plan.keeps(stage.classes), self._accumulator)
-
-    def _source(self, node: Source, rows: DataFrame, plan: BatchPlan) -> DataFrame:
-        """The rows of a source, with what is to be shed taken out, or about to be."""
-        task, stage = self._shed(node, plan), self._stage(node.name, plan)
-        if task is None:
-            return rows.selectExpr("*", f"double(1) as {WEIGHT}") if stage.weight else rows
-        if self._drawing(node, plan) is not None:
-            return rows
-        rows = marked(rows, stage, plan.batch_id)
-        if self._fused(node.name) is not None:
-            return rows
-        return rows.mapInArrow(lambda blocks: task(blocks), struct_of(node.schema))
-
-    def _taker(self, source: str) -> Map | Keyed | None:
-        """The operator that alone reads a source, and with nothing in between."""
-        first = first_reader(self._segment, source)
-        alone = self._readers[source] == 1 and first is not None and source in first.inputs
-        return first if alone else None
-
-    def _fused(self, source: str) -> Map | None:
-        """The map that sheds a source in its own call: its only reader, where the rows are."""
-        taker = self._taker(source)
-        return taker if isinstance(taker, Map) and taker.tasks is None else None
-
-    def _drawing(self, source: Source, plan: BatchPlan) -> Map | Keyed | None:
-        """The operator in front of whose shuffle Spark itself draws, with no stage of ours."""
-        if not spark_draws(source, self._stage(source.name, plan)) or self._fused(source.name):
-            return None
-        return self._taker(source.name)
-
-    def _shed_by(self, node: Map | Keyed, plan: BatchPlan) -> tuple[ShedTask | None, Draws | None]:
-        """The source that an operator sheds in its own call, and how Spark draws before it."""
-        for source in self._segment.reads:
-            if not isinstance(source, Source):
-                continue
-            task, drawing = self._shed(source, plan), self._drawing(source, plan)
-            if task is None or node not in (drawing, self._fused(source.name)):
-                continue
-            if drawing is None:
-                return task, None
-            return task, draws(source, self._stage(source.name, plan), plan.batch_id, task.keeps)
-        return None, None
-
     def _map(self, node: Map, rows: DataFrame, plan: BatchPlan) -> DataFrame:
         entry = plan.operators.get(node.name)
-        shed, drawn = self._shed_by(node, plan)
+        intake = self.sources.intake(node, plan)
         if entry is not None:
-            # Dealt out by position and put back into order, so that a replay deals the same and
-            # what follows sees the same order, whatever order the shuffle delivered.
-            columns = ("*",) if drawn is None else drawn.columns
-            order = "monotonically_increasing_id()" if drawn is None else drawn.order
+            # Rows are dealt out by their position and sorted by it behind the shuffle. So a replay
+            # deals them alike, and what follows sees one order whatever the shuffle delivered.
             rows = (
-                rows.selectExpr(*columns, f"{order} as {ORDER}")
+                rows.selectExpr(*intake.columns, f"{intake.order} as {ORDER}")
                 .repartitionById(entry.tasks, F.expr(f"cast(pmod({ORDER}, {entry.tasks}) as int)"))
                 .sortWithinPartitions(ORDER)
             )
         tasks = None if entry is None else entry.tasks
-        task = MapTask(self._stages[node.name], plan.batch_id, self._accumulator, shed, tasks)
+        stage = self._stages[node.name]
+        task = MapTask(stage, plan.batch_id, self._accumulator, intake.shed, tasks)
         return rows.mapInArrow(lambda blocks: task(blocks), struct_of(node.schema))
 
     def _keyed(
@@ -335,9 +178,9 @@ class Compiler:
         # One literal string: a literal per shard overflows Spark's stack.
         route = ",".join(str(task) for task in entry.route)
         shard = f"cast(pmod(xxhash64({keys}), {node.shards}) as int)"
-        shed, drawn = self._shed_by(node, plan)
+        intake = self.sources.intake(node, plan)
         routed = rows.selectExpr(
-            *(("*",) if drawn is None else drawn.columns),
+            *intake.columns,
             f"xxhash64({keys}) as {HASH}",
             f"monotonically_increasing_id() as {ORDER}",
             f"cast(split('{route}', ',') as array<int>)[{shard}] as {TASK}",
@@ -349,17 +192,18 @@ class Compiler:
             versions[node.name],
             entry.route,
             self._accumulator,
-            shed,
+            intake.shed,
         )
+        schema = struct_of(node.schema)
         if anchor is None:
-            return routed.mapInArrow(lambda blocks: task.straight(blocks), struct_of(node.schema))
+            return routed.mapInArrow(lambda blocks: task.without_anchor(blocks), schema)
         both = anchor.groupBy(TASK).cogroup(routed.groupBy(TASK))
-        return both.applyInArrow(lambda a, b: task(a, b), struct_of(node.schema))
+        return both.applyInArrow(lambda a, b: task(a, b), schema)
 
 
 @dataclass(slots=True)
 class Frames:
-    """The frames of one micro-batch, and those that are kept until it ends."""
+    """The DataFrame of each node in one micro-batch, and those that are cached until it ends."""
 
     of: dict[str, DataFrame] = field(default_factory=dict)
     kept: list[DataFrame] = field(default_factory=list)
@@ -371,6 +215,6 @@ class Frames:
         return frame
 
     def release(self) -> None:
-        """Let the kept frames go."""
+        """Drop the cached frames."""
         for frame in self.kept:
             frame.unpersist()

@@ -1,4 +1,4 @@
-"""A mistake in the user's function, told as the user would tell it: operator, line, message."""
+"""Errors of the user's functions, reported with operator, line and message."""
 
 import json
 import re
@@ -15,12 +15,12 @@ _PATTERN = re.compile(re.escape(_MARK) + r"(\{.*?\})" + re.escape(":end"), re.DO
 
 
 class OperatorFailed(TidegateError):
-    """A batch failed in an operator; it is repeated at the next start."""
+    """A batch failed in an operator; the next start repeats it."""
 
 
 @contextmanager
 def told_of(operator: str) -> Iterator[None]:
-    """Run the user's function; what it raises names the operator and the user's own line."""
+    """Run the user's function; what it raises is reported with the operator and the user's line."""
     try:
         yield
     except TidegateError as error:
@@ -39,7 +39,7 @@ def _marked(message: str) -> str:
 
 
 def _users_line(error: Exception) -> str:
-    """The deepest frame that is neither ours nor a library's."""
+    """The deepest frame of the traceback that is neither ours nor a library's."""
     frames = traceback.extract_tb(error.__traceback__)
     for frame in reversed(frames):
         path = Path(frame.filename)
@@ -51,7 +51,7 @@ def _users_line(error: Exception) -> str:
 
 
 def plain_message(text: str) -> str | None:
-    """The message that a task marked, out of all that Spark wrapped around it."""
+    """The message that `told_of` marked, found in all that Spark wrapped around it."""
     found = _PATTERN.search(text)
     if found is None:
         return None

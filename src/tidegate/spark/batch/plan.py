@@ -1,6 +1,7 @@
 """The plan of one micro-batch, fixed and written down before any of its work starts.
 
-A replay reads the plan that the first try wrote, so it routes, sheds and stamps exactly alike.
+A replay reads the plan that the first try wrote, so it routes rows, sheds them and reads the clock
+exactly as the first try did.
 """
 
 from collections.abc import Mapping
@@ -8,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidegate.control.shards.route import Route
+from tidegate.control.shedding.keep import KEEP_ALL, Keep
 from tidegate.spark.state.files import Durable
 
 _KEPT = 8
@@ -15,10 +17,11 @@ _KEPT = 8
 
 @dataclass(frozen=True, slots=True)
 class OperatorPlan:
-    """How many tasks an operator has in this micro-batch, and, when keyed, which shard is whose."""
+    """How many tasks an operator has in this micro-batch, and the task of each of its shards."""
 
     tasks: int
     route: Route = ()
+    """The task of each shard; empty for a map operator."""
 
     def shards_of(self, task: int) -> list[int]:
         """The shards of one task."""
@@ -33,16 +36,9 @@ class BatchPlan:
     at_us: int
     """When it was planned: the batch's own clock."""
     operators: Mapping[str, OperatorPlan] = field(default_factory=dict)
-    keep: float = 1.0
-    """Fraction of the sources' rows that is not shed."""
-    keep_by_class: Mapping[str, float] = field(default_factory=dict)
-    """The same for classes that have a fraction of their own."""
+    keep: Keep = KEEP_ALL
     unique: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Of the sources whose rows are told apart, the columns that they are drawn by."""
-
-    def keeps(self, classes: tuple[str, ...]) -> tuple[float, ...]:
-        """The fraction of each class of a source; one fraction when it has no classes."""
-        return tuple(self.keep_by_class.get(name, self.keep) for name in classes) or (self.keep,)
+    """For each source that names columns no two rows share: the columns its rows are drawn by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +59,7 @@ class Plans:
                 name: OperatorPlan(entry["tasks"], tuple(entry["route"]))
                 for name, entry in document["operators"].items()
             },
-            document.get("keep", 1.0),
-            document.get("keep_by_class", {}),
+            Keep(document.get("keep", 1.0), document.get("keep_by_class", {})),
             {name: tuple(columns) for name, columns in document.get("unique", {}).items()},
         )
 
@@ -78,8 +73,8 @@ class Plans:
             "batch": plan.batch_id,
             "at_us": plan.at_us,
             "operators": operators,
-            "keep": plan.keep,
-            "keep_by_class": dict(plan.keep_by_class),
+            "keep": plan.keep.fraction,
+            "keep_by_class": dict(plan.keep.by_class),
             "unique": {name: list(columns) for name, columns in plan.unique.items()},
         }
         self.directory.write_json(_name(plan.batch_id), document)
@@ -91,7 +86,7 @@ class Plans:
         self.directory.sweep(self.directory.names(), until_batch)
 
     def newest(self) -> BatchPlan | None:
-        """The last plan there is: a restart goes on with its tasks and routes."""
+        """The last plan that was written: a restart continues with its tasks and routes."""
         names = [name for name in self.directory.names() if name.endswith(".json")]
         return self.read(int(names[-1].removesuffix(".json"))) if names else None
 

@@ -1,8 +1,8 @@
-"""What tasks tell the driver, counted once however often a task is tried.
+"""What tasks report to the driver, counted once however often a task is tried.
 
-Reports travel by a Spark accumulator. Spark drops what failed tries add, but a task that runs
-again after its output was lost adds a second time; a report therefore says which part of which
-batch it speaks of, and the last one counts.
+Reports travel by a Spark accumulator. Spark drops what failed tries add, but a task that runs again
+after its output was lost adds a second time. A report therefore names the batch, the task and the
+part of it that it is about, and the last such report counts.
 """
 
 from collections.abc import Iterable
@@ -14,23 +14,34 @@ from numpy.typing import NDArray
 from pyspark import AccumulatorParam
 
 from tidegate.control.learning.sojourn import Stamps
-from tidegate.spark.shedding.task import ShedCounts
 from tidegate.spark.state.version import TaskChange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShedCounts:
+    """Rows of a source that one task was offered and kept."""
+
+    classes: tuple[tuple[int, int], ...]
+    """(offered, kept) of each class; one entry when there are no classes."""
+    groups: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+    """Rows offered and kept per key group."""
+    stamps: Stamps | None = None
+    """When the rows arrived, those that were shed included."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TaskReport:
-    """One task of one operator in one micro-batch."""
+    """One task of one operator (or of a source that sheds) in one micro-batch."""
 
     batch_id: int
     operator: str
     task: int
     part: int = 0
-    """Tells several runs of a map stage inside one Spark task apart."""
+    """Tells apart several runs of a map stage inside one Spark task."""
     rows_in: int
     rows_out: int
     busy_s: float
-    """Time in the operator: the user's function, and state read and written."""
+    """Time in the operator: the user's function, and reading and writing its state."""
     function_s: float
     """Time in the user's function alone."""
     executor: str
@@ -39,26 +50,26 @@ class TaskReport:
     shard_rows: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
     """Shards that got rows, and how many."""
     shard_bytes: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
-    """Shards that have state, and how many bytes of it (older files' rows included)."""
+    """Shards that have state, and how many bytes of it, rows of older files included."""
     change: TaskChange | None = None
     own_reads: int = 0
     """Shards whose state came from this node."""
     durable_reads: int = 0
     """Shards whose state was fetched from the durable part."""
     durable_bytes: int = 0
-    """Bytes of the pieces that were fetched because the node did not have them."""
+    """Bytes that were fetched because the node did not have them."""
     node: str = ""
-    """Whose cache it used: executors of a host may share one. Empty for a stage without state."""
+    """The node whose cache it used (`worker.node_of`); empty for a stage without state."""
     newest_event_us: int | None = None
     late_rows: int = 0
     stamps: Stamps | None = None
     """When its rows arrived, for operators that read a source with an arrival column."""
     sampled: int = 1
-    """`stamps` has every so-manieth row (N_m)."""
+    """N_m: `stamps` has one row in so many."""
     file: tuple[str, int] | None = None
-    """A channel's file and its rows."""
+    """The file that it wrote into a channel, and the rows in it."""
     shed: ShedCounts | None = None
-    """Of a source that sheds: what was offered and kept."""
+    """Rows offered and kept, when the report is about a source that sheds."""
     class_rows: tuple[int, ...] = ()
     """Rows of each class, for the first operator behind a source that has classes."""
 
@@ -69,7 +80,7 @@ class TaskReport:
 
 
 class ReportParam(AccumulatorParam[list[TaskReport]]):
-    """Adds reports up as a list."""
+    """Collects reports in one list."""
 
     def zero(self, value: list[TaskReport]) -> list[TaskReport]:
         """No report."""
@@ -78,20 +89,20 @@ class ReportParam(AccumulatorParam[list[TaskReport]]):
     def addInPlace(  # noqa: N802 (Spark's name)
         self, value1: list[TaskReport], value2: list[TaskReport]
     ) -> list[TaskReport]:
-        """One list behind the other."""
+        """Both lists, one after the other."""
         value1.extend(value2)
         return value1
 
 
 class Reports:
-    """The driver's end: one accumulator for the whole run of a segment."""
+    """The driver's side: one accumulator for the whole run of a segment."""
 
     def __init__(self, context: Any) -> None:
         self.accumulator = context.accumulator([], ReportParam())
 
     def so_far(self, batch_id: int) -> list[TaskReport]:
-        """The reports of a batch that still runs; they stay for `drain`."""
-        # Spark's thread only ever appends to this list, so a copy of it is whole.
+        """The reports of a batch that still runs; `drain` will return them again."""
+        # Spark's thread only appends to this list, so a copy of it is consistent.
         return once(
             report for report in list(self.accumulator.value) if report.batch_id == batch_id
         )

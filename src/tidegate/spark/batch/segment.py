@@ -1,73 +1,41 @@
-"""One segment at work: what happens in a micro-batch, in the order that makes it exactly once.
+"""One segment at work: the micro-batches of its streaming query, step by step.
 
-1. The plan: an earlier try's is read, or a new one written. 2. The state of the batch before.
-3. The stages run; their tasks write state files and channel files that nobody looks at yet.
-4. The sinks. 5. Channels are handed over. 6. The ledger of rows offered
-and kept, where there is one, and the manifest, which makes the new state current.
-7. The callback returns and Spark commits the offsets. A crash anywhere repeats the batch from 1,
-and every step does again what it did (docs/exactly-once.md).
+The order of the steps (`step.Step`) makes a batch exactly once: a crash anywhere repeats the batch
+from its plan, and every step does again what it did (docs/exactly-once.md).
 """
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from threading import Lock
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
-from tidegate.control.row_counts import SourceCount
 from tidegate.control.shedding.next_batch import time_gathering_s
-from tidegate.errors import TidegateError
-from tidegate.pipelines.graph import Keyed, Segment, Sink, Source
-from tidegate.spark.batch.allocation import Allocation
-from tidegate.spark.batch.anchors import Anchors, Executors, working_executors
+from tidegate.pipelines.graph import Segment, Sink
+from tidegate.spark.batch.anchors import Anchors, ExecutorNames, working_executors
 from tidegate.spark.batch.channel import ChannelTask, Log
 from tidegate.spark.batch.checkpoint import Checkpoint
 from tidegate.spark.batch.compile import Compiler, Frames
-from tidegate.spark.batch.plan import BatchPlan, OperatorPlan, Plans
+from tidegate.spark.batch.complete import complete, compute
+from tidegate.spark.batch.next_allocation import NextAllocation
+from tidegate.spark.batch.plan import BatchPlan, Plans
 from tidegate.spark.batch.report import Reports, TaskReport
-from tidegate.spark.shedding.ledger import Ledger, Totals
-from tidegate.spark.shedding.source_counts import counted
-from tidegate.spark.shedding.task import sheds
+from tidegate.spark.batch.result import BatchResult
+from tidegate.spark.batch.step import AfterStep, Step, Steps
+from tidegate.spark.shedding.ledger import Ledger, SourceTotals, Totals
 from tidegate.spark.state.manifest import Manifests
 from tidegate.spark.state.version import Version
 
 _REMEMBERED = 512
 _RECORDS_PER_BLOCK = 1 << 17
 """Rows of an Arrow block that Spark hands over; set in the query's own session only."""
-_UNKNOWN = -2
-"""No batch: what an earlier run left may already have the batch that is replayed in it."""
 
 
 class Stopping(Exception):
-    """A batch that began after `stop` was asked for: it is not run and stays for the next start."""
-
-
-@dataclass(frozen=True, slots=True)
-class BatchResult:
-    """What a micro-batch did."""
-
-    segment: str
-    plan: BatchPlan
-    replayed: bool
-    started_s: float
-    ended_s: float
-    steps_s: dict[str, float]
-    reports: tuple[TaskReport, ...]
-    executors: int
-    sources: tuple[SourceCount, ...] = ()
-    """Rows offered and kept, per source."""
-
-    @property
-    def duration_s(self) -> float:
-        """From the start of the callback to its end."""
-        return self.ended_s - self.started_s
-
-    def of(self, operator: str) -> list[TaskReport]:
-        """The reports of one operator."""
-        return [report for report in self.reports if report.operator == operator]
+    """Raised by a batch that begins after `stop`: it is not run and stays for the next start."""
 
 
 @dataclass(slots=True)
@@ -76,7 +44,7 @@ class SegmentRun:
 
     segment: Segment
     checkpoint: Checkpoint
-    allocation: Allocation
+    allocation: NextAllocation
     compiler: Compiler
     reports: Reports
     anchors: Anchors
@@ -85,16 +53,22 @@ class SegmentRun:
     busy: Lock = field(default_factory=Lock)
     failure: BaseException | None = None
     before: Callable[[], None] | None = None
-    """Called before each micro-batch is planned: the control loop's last word."""
+    """Called before each micro-batch is planned, so that the control loop can still change it."""
+    after_step: AfterStep | None = None
+    """Called after each step of a micro-batch; what it raises fails the batch at that step."""
     waits: bool = False
-    """A micro-batch is about to be planned and waits for that word."""
+    """Whether a micro-batch is about to be planned and waits for `before` to return."""
     running: BatchPlan | None = None
-    """Of the micro-batch whose stages run now."""
+    """The plan of the micro-batch whose stages run now."""
     _begun_us: int | None = None
-    """When the last batch of this run was planned: since then rows have come for the next."""
+    """When the last batch of this run was planned; rows of the next batch arrive from then on."""
     _current: tuple[int, dict[str, Version]] | None = None
-    _totals: tuple[int, Totals] | None = None
-    """The last batch in the ledger, and the totals after it; None: no ledger is kept."""
+    """The last batch that this run committed, and the state after it."""
+    _counts: SourceTotals = field(init=False)
+
+    def __post_init__(self) -> None:
+        ledger = Ledger(self.checkpoint.segment(self.segment.name).below("counts"))
+        self._counts = SourceTotals(self.segment, self.compiler.sources, ledger)
 
     @property
     def plans(self) -> Plans:
@@ -108,17 +82,12 @@ class SegmentRun:
         return Manifests(folder, self.checkpoint.state)
 
     @property
-    def ledger(self) -> Ledger:
-        """Its counts of rows offered and kept."""
-        return Ledger(self.checkpoint.segment(self.segment.name).below("counts"))
-
-    @property
     def totals(self) -> Totals:
         """Rows offered and kept since counting began, per source."""
-        return {} if self._totals is None else dict(self._totals[1])
+        return self._counts.totals
 
     def prepare(self) -> None:
-        """Create directories, check what an earlier run left, and go on with its routes."""
+        """Create directories, check what an earlier run left, and continue with its routes."""
         self.plans.directory.make()
         self.manifests.directory.make()
         for operator in self.segment.keyed:
@@ -135,9 +104,7 @@ class SegmentRun:
         newest = self.plans.newest()
         if newest is not None:
             self.allocation.adopt(newest)
-        asked = any(isinstance(n, Source) and n.shedding for n in self.segment.reads)
-        if asked or self.ledger.begun():
-            self._totals = (_UNKNOWN, self.ledger.newest())
+        self._counts.open()
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         """Run one micro-batch."""
@@ -157,97 +124,76 @@ class SegmentRun:
                 self.running = None
 
     def _run(self, batch: DataFrame, batch_id: int) -> BatchResult:
-        clock = _Steps()
-        session = batch.sparkSession
-        # A micro-batch is small and planned by us: planning it again stage by stage (AQE) cost a
-        # fifth of it. A sink that wants AQE may set it again in its own session.
-        session.conf.set("spark.sql.adaptive.enabled", "false")
-        session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", _RECORDS_PER_BLOCK)
+        steps = Steps(batch_id, self.after_step)
+        session = with_our_settings(batch.sparkSession)
         self.anchors.session = session  # what is joined with an anchor runs in the anchor's session
         executors = working_executors(session)
-        plan = self.plans.read(batch_id)
-        replayed = plan is not None
-        if plan is not None:
-            missing = self.allocation.snapshot().keys() - plan.operators.keys()
-            if missing:  # added to the pipeline after the try that wrote the plan
-                operators = {name: self.allocation.snapshot()[name] for name in missing}
-                plan = replace(plan, operators={**plan.operators, **operators})
-                self.plans.write(plan)
-        if plan is None:
-            operators = self._followed(executors)
-            now_us = time.time_ns() // 1000
-            keep, by_class = self.allocation.keep_of(
-                self._gathered_s(now_us / 1e6), self._offered()
-            )
-            plan = BatchPlan(batch_id, now_us, operators, keep, by_class, self.compiler.unique)
-            self.plans.write(plan)
-        self._begun_us = plan.at_us
+        plan, replayed = self._planned(batch_id, executors)
+        steps.reached(Step.PLANNED)
         before = self._versions(batch_id - 1)
-        clock.step("plan")
         frames = self.compiler.frames(batch, plan, before, self.anchors, executors)
-        clock.step("compile")
+        steps.reached(Step.COMPILED)
         self.running = plan
         try:
-            self._sinks(frames, batch_id)
-            self._channels(frames, batch_id)
-            reports = self._complete(frames, plan)
-            clock.step("run")
+            self._write_sinks(frames, batch_id)
+            steps.reached(Step.SINKS_WRITTEN)
+            self._write_channels(frames, batch_id)
+            steps.reached(Step.CHANNELS_WRITTEN)
+            maps = self._counts.counting_maps(plan)
+            reports = complete(frames, plan, self.reports, self.segment.keyed, maps)
+            steps.reached(Step.RAN)
         finally:
             frames.release()
-        for write in self.segment.writes:
-            files = [r.file for r in reports if r.operator == write.channel.name and r.file]
-            Log(self.checkpoint.channel(write.channel.name)).commit(batch_id, files)
-        sources = counted(self.segment, self.compiler.sheds, plan, reports)
-        self._enter(plan, sources)
-        after = {name: self._after(name, version, reports) for name, version in before.items()}
-        if after:
-            self.manifests.commit(batch_id, after)
-            clock.step("commit")
-            self.manifests.clean(batch_id, after)
-        self._current = (batch_id, after)
-        clock.step("clean")
+        self._hand_over(batch_id, reports)
+        steps.reached(Step.HANDED_OVER)
+        sources = self._counts.enter(plan, reports)
+        steps.reached(Step.ENTERED)
+        self._commit(batch_id, before, reports, steps)
         return BatchResult(
-            self.segment.name,
-            plan,
-            replayed,
-            clock.started_s,
-            time.time(),
-            clock.steps_s,
-            tuple(reports),
-            max(1, len(executors)),
-            sources,
+            segment=self.segment.name,
+            plan=plan,
+            replayed=replayed,
+            started_s=steps.started_s,
+            ended_s=time.time(),
+            steps_s=steps.took_s,
+            reports=tuple(reports),
+            executors=max(1, len(executors)),
+            sources=sources,
         )
 
+    def _planned(self, batch_id: int, executors: ExecutorNames) -> tuple[BatchPlan, bool]:
+        """The plan of a batch, written down, and whether an earlier try had made it."""
+        earlier = self.plans.read(batch_id)
+        if earlier is not None:
+            plan = self.allocation.completed(earlier)
+        else:
+            operators = self.allocation.followed(
+                lambda name, entry: self.anchors.follow(name, entry.route, entry.tasks, executors)
+            )
+            now_us = time.time_ns() // 1000
+            plan = self.allocation.plan(
+                batch_id,
+                now_us,
+                operators,
+                gathered_s=self._gathered_s(now_us / 1e6),
+                offered=self._offered(),
+                unique=self.compiler.sources.unique,
+            )
+        if plan is not earlier:
+            self.plans.write(plan)
+        self._begun_us = plan.at_us
+        return plan, earlier is not None
+
     def _gathered_s(self, now_s: float) -> float:
-        """How long rows have come for a batch that begins now; zero where that is not known."""
+        """Time over which the rows of a batch that begins now arrived; zero where not known."""
         if self._begun_us is None or not self.results:
             return 0.0
         return time_gathering_s(self._begun_us / 1e6, self.results[-1].ended_s, now_s)
 
     def _offered(self) -> dict[str, float]:
-        """Rows of each class that the last batch was offered."""
+        """Rows of each class that were offered to the last batch."""
         sources = self.results[-1].sources if self.results else ()
         return {part.name: float(part.offered) for one in sources for part in one.classes}
-
-    def _enter(self, plan: BatchPlan, sources: tuple[SourceCount, ...]) -> None:
-        """Put the batch into the ledger, on top of the batch before it."""
-        if self._totals is None and not sheds(plan, self.compiler.sheds):
-            return
-        before = plan.batch_id - 1
-        known = self._totals is not None and self._totals[0] == before
-        totals = self.totals if known else self.ledger.after(before)
-        self._totals = (plan.batch_id, self.ledger.enter(plan.batch_id, totals, sources))
-
-    def _followed(self, executors: Executors) -> dict[str, OperatorPlan]:
-        """What is wished for, with tasks numbered so that shards stay on their executors."""
-        wished = self.allocation.snapshot()
-        for operator in self.segment.keyed:
-            entry = wished[operator.name]
-            route = self.anchors.follow(operator.name, entry.route, entry.tasks, executors)
-            if route != entry.route:
-                wished[operator.name] = OperatorPlan(entry.tasks, route)
-                self.allocation.relabel(operator.name, entry.tasks, entry.route, route)
-        return wished
 
     def _versions(self, batch_id: int) -> dict[str, Version]:
         """The state after a batch: from memory when this run committed it, else its manifest."""
@@ -261,7 +207,7 @@ class SegmentRun:
         found = self.manifests.read(batch_id, shards)
         return {name: found.get(name, Version.empty(count)) for name, count in shards.items()}
 
-    def _sinks(self, frames: Frames, batch_id: int) -> None:
+    def _write_sinks(self, frames: Frames, batch_id: int) -> None:
         for node in self.segment.nodes:
             if not isinstance(node, Sink):
                 continue
@@ -272,41 +218,36 @@ class SegmentRun:
                 writer = frame.write.format(str(node.format)).mode("append")
                 writer.options(**dict(node.options)).save()
 
-    def _channels(self, frames: Frames, batch_id: int) -> None:
+    def _write_channels(self, frames: Frames, batch_id: int) -> None:
         for write in self.segment.writes:
             log = Log(self.checkpoint.channel(write.channel.name))
             rows = frames.of[write.inputs[0]]
             for name in write.inputs[1:]:
                 rows = rows.unionByName(frames.of[name])
             task = ChannelTask(write.channel.name, log.data, batch_id, self.reports.accumulator)
-            run(rows.mapInArrow(_callable(task), rows.schema))
+            compute(rows.mapInArrow(_callable(task), rows.schema))
 
-    def _complete(self, frames: Frames, plan: BatchPlan) -> list[TaskReport]:
-        """The tasks' reports; operators that no sink has read to the end are run now."""
-        reports = self.reports.drain(plan.batch_id)
-        for operator in self._ends():
-            if len(_tasks(reports, operator.name)) < plan.operators[operator.name].tasks:
-                run(frames.of[operator.name])
-        reports = _once_more(reports, self.reports.drain(plan.batch_id))
-        counts = self._totals is not None or sheds(plan, self.compiler.sheds)
-        for name in self.compiler.counting_maps() if counts else ():
-            # A sink that took only some rows leaves tasks that have not counted theirs.
-            if len(_tasks(reports, name)) < plan.operators[name].tasks:
-                run(frames.of[name])
-                reports = _once_more(reports, self.reports.drain(plan.batch_id))
-        for operator in self.segment.keyed:
-            told = _tasks(reports, operator.name)
-            missing = set(range(plan.operators[operator.name].tasks)) - told
-            if missing:
-                raise TidegateError(
-                    f"operator '{operator.name}' has no report of tasks {sorted(missing)} in batch "
-                    f"{plan.batch_id}; the batch is not committed"
-                )
-        return reports
+    def _hand_over(self, batch_id: int, reports: list[TaskReport]) -> None:
+        for write in self.segment.writes:
+            files = [r.file for r in reports if r.operator == write.channel.name and r.file]
+            Log(self.checkpoint.channel(write.channel.name)).commit(batch_id, files)
 
-    def _ends(self) -> list[Keyed]:
-        """Keyed operators, last first, so that running one runs those before it."""
-        return list(reversed(self.segment.keyed))
+    def _commit(
+        self,
+        batch_id: int,
+        before: Mapping[str, Version],
+        reports: list[TaskReport],
+        steps: Steps,
+    ) -> None:
+        """Make the new state current by one manifest, then remove what nobody can need."""
+        after = {name: self._after(name, version, reports) for name, version in before.items()}
+        if after:
+            self.manifests.commit(batch_id, after)
+        steps.reached(Step.COMMITTED)
+        if after:
+            self.manifests.clean(batch_id, after)
+        self._current = (batch_id, after)
+        steps.reached(Step.CLEANED)
 
     def _after(self, name: str, version: Version, reports: list[TaskReport]) -> Version:
         own = [report for report in reports if report.operator == name]
@@ -321,30 +262,12 @@ def _callable(task: ChannelTask) -> Callable[[Iterator[pa.RecordBatch]], Iterato
     return lambda blocks: task(blocks)
 
 
-def run(frame: DataFrame) -> None:
-    """Compute every row of a frame and keep none."""
-    frame.write.format("noop").mode("append").save()
+def with_our_settings(session: SparkSession) -> SparkSession:
+    """The session of a query's batches, set up for them; the user's own session is another.
 
-
-def _tasks(reports: list[TaskReport], operator: str) -> set[int]:
-    return {report.task for report in reports if report.operator == operator}
-
-
-def _once_more(first: list[TaskReport], later: list[TaskReport]) -> list[TaskReport]:
-    """Reports of a second run count only where the first gave none."""
-    known = {(report.operator, report.task, report.part) for report in first}
-    return first + [r for r in later if (r.operator, r.task, r.part) not in known]
-
-
-class _Steps:
-    """How long each step of a batch took."""
-
-    def __init__(self) -> None:
-        self.started_s = time.time()
-        self.steps_s: dict[str, float] = {}
-        self._last = time.perf_counter()
-
-    def step(self, name: str) -> None:
-        now = time.perf_counter()
-        self.steps_s[name] = now - self._last
-        self._last = now
+    A micro-batch is small and we plan it: planning it again stage by stage (AQE) cost a fifth of
+    its time. A sink that wants AQE may set it again in its own session.
+    """
+    session.conf.set("spark.sql.adaptive.enabled", "false")
+    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", _RECORDS_PER_BLOCK)
+    return session

@@ -1,20 +1,21 @@
-"""When a keyed operator may do without an anchor: its task is the Spark task's partition.
+"""When a keyed operator needs no anchor: then a task is named by its Spark partition.
 
 An anchor costs about a fifth of a small micro-batch (a second input, two sorts and more planning).
-In one process there is no place to choose, so it is needed only to name a task that has no rows.
-The partition's number names it too, as long as nothing between the operator and the end of its
-Spark stage puts partitions together: no union, no user's own sink, no format that may coalesce.
+In one process every task runs in the same place, so an anchor is only needed to tell a task without
+rows its number. The number of the Spark partition tells the same, as long as nothing between the
+operator and the end of its Spark stage puts partitions together: no union, no user's own sink, no
+format that may coalesce.
 """
 
 from tidegate.pipelines.graph import Keyed, Map, Segment, Sink
-from tidegate.spark.batch.anchors import ALONE, Executors
+from tidegate.spark.batch.anchors import ALONE, ExecutorNames
 
 KEEPS_PARTITIONS = frozenset({"noop", "parquet", "orc", "json", "csv", "text"})
 """Spark's own formats that write one partition with one task."""
 
 
-def straight(segment: Segment, node: Keyed, executors: Executors) -> bool:
-    """Whether this operator may run straight behind its shuffle."""
+def unanchored(segment: Segment, node: Keyed, executors: ExecutorNames) -> bool:
+    """Whether this operator may run right behind its shuffle, without an anchor."""
     return executors == ALONE and node.bound.due is None and _alone_to_the_end(segment, node.name)
 
 

@@ -25,7 +25,8 @@ from tidegate.spark.loop.negotiate import (
 )
 from tidegate.spark.loop.ticker import Ticker
 from tidegate.spark.master import Master, parse_master
-from tidegate.spark.measure.attached_meter import AttachedMeter, ExecutorTime
+from tidegate.spark.measure.attached_meter import AttachedMeter
+from tidegate.spark.measure.busy_cores import ExecutorTime
 from tidegate.spark.options import AttachOptions, filled, takes
 
 _ATTACHED: dict[str, "Attachment"] = {}

@@ -1,8 +1,9 @@
 """The meter of queries that are not ours: Spark's own progress, folded into one `Measurement`.
 
-Nothing runs in their tasks and nothing listens: every tick reads the batches that ended since the
-last one. Rows carry no stamps, so sojourns are those of evenly spread arrivals (`uniform_sojourn`),
-and what has arrived since the last finished batch began is its rate times the time since.
+Nothing of ours runs in their tasks, and there is no listener: every tick reads the batches that
+ended since the last one. Rows carry no stamps, so sojourns are computed as if rows arrived evenly
+(`uniform_sojourn`), and the backlog is the arrival rate times the time since the last finished
+batch began.
 """
 
 import statistics
@@ -10,28 +11,26 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate.control.learning.uniform_sojourn import SpreadBatch, uniform_sojourn
 from tidegate.control.measurement import BatchMeasurement, Measurement, SegmentMeasurement
 from tidegate.control.operator_tasks import split
 from tidegate.spark.loop.negotiate import Negotiator
-from tidegate.spark.measure.pipeline_meter import STALE_S
 from tidegate.spark.measure.progress import BatchProgress
-from tidegate.spark.measure.query_meter import Meter, trigger_interval_s
+from tidegate.spark.measure.query_meter import QueryMeter, trigger_interval_s
+from tidegate.spark.measure.staleness import STALE_S
 
 RATE_WINDOW_S = 0.5
-"""A rate is counted over at least so long, and over one batch at least: a leap shows at once."""
+"""A rate is counted over at least so long and at least one batch, so a surge shows at once."""
 IDLE_WINDOW_S = 2.0
-"""The same for a query that had nothing to do just now."""
+"""The same for a query whose last trigger found nothing."""
 LATENCY_WINDOW_S = 5.0
 WORK_WINDOW_S = 10.0
-"""Throughput and busy time are means over so long."""
+"""Throughput and busy cores are means over so long."""
 SHARES_EVERY_S = 10.0
-"""How often the cores are shared out anew among several queries."""
+"""How often the cores are divided anew among several queries."""
 _REMEMBERED = 128
 
 
@@ -41,23 +40,23 @@ class _QueryView:
 
     name: str
     query: StreamingQuery
-    meter: Meter
+    meter: QueryMeter
     trigger_s: float
     since_s: float
     batches: deque[BatchProgress] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
     cores: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
     """Cores it could use, as of each tick."""
     idle: bool = False
-    """Whether its last trigger found no row: nothing waits, and that is known, not missing."""
+    """Whether its last trigger found no row: then there is no backlog."""
     idle_s: float = 0.0
-    """When it was last seen idle: rows that wait now came later."""
+    """When it was last seen idle: rows in the backlog arrived later."""
 
     @property
     def ended_s(self) -> float:
         return max(self.since_s, self.batches[-1].end_us / 1e6 if self.batches else 0.0)
 
     def notice(self, now_s: float) -> None:
-        """Whether it is idle; a trigger that still asks its sources does not know, so it stays."""
+        """Note whether it is idle; while a trigger still asks its sources, that stays as it was."""
         status = self.query._jsq.status()
         if status.isDataAvailable():
             self.idle = False
@@ -117,7 +116,7 @@ class AttachedMeter:
         return measurement
 
     def _look(self, now_s: float) -> None:
-        """Know the queries that run; what a new one did before is known, but not of this tick."""
+        """Follow the queries that run; what a new one did before is not part of this tick."""
         running = {str(query.runId): query for query in self._queries()}
         for run_id in [run_id for run_id in self._views if run_id not in running]:
             del self._views[run_id]
@@ -125,14 +124,14 @@ class AttachedMeter:
         for run_id, query in running.items():
             if run_id not in self._views:
                 name = str(query.name or query.id)
-                view = _QueryView(name, query, Meter(query), trigger_interval_s(query), now_s)
-                view.batches.extend(batch.progress for batch in view.meter.read())
+                view = _QueryView(name, query, QueryMeter(query), trigger_interval_s(query), now_s)
+                view.batches.extend(view.meter.read())
                 self._views[run_id] = view
                 self._shares = {}
             self._views[run_id].notice(now_s)
 
     def _share(self, granted: int, now_s: float) -> None:
-        """Cores that each query can count on: all, or a part by the time that its stages take."""
+        """Divide the cores among the queries, by the time that the stages of each take."""
         due = now_s - self._shared_s >= SHARES_EVERY_S
         if not self._shares or granted != self._granted or due:
             weights = {}
@@ -145,7 +144,7 @@ class AttachedMeter:
             view.cores.append((now_s, self._shares[run_id]))
 
     def _segment(self, view: _QueryView, now_s: float) -> SegmentMeasurement:
-        fresh = [batch.progress for batch in view.meter.read()]
+        fresh = view.meter.read()
         view.batches.extend(fresh)
         rate = arrival_rate(view.batches, now_s if view.idle else None)
         waiting_s = 0.0
@@ -173,7 +172,7 @@ class AttachedMeter:
         )
 
     def _throughput(self, now_s: float) -> tuple[float, float | None]:
-        """Rows per second of batches' time, and the cores that were busy meanwhile."""
+        """Rows per second of the batches' time, and the cores that were busy meanwhile."""
         self._busy.append((now_s, self._busy_s()))
         while len(self._busy) > 2 and self._busy[1][0] <= now_s - WORK_WINDOW_S:
             self._busy.popleft()
@@ -197,7 +196,7 @@ class AttachedMeter:
         return found
 
     def _saturated(self, segment: SegmentMeasurement) -> bool:
-        """Rows waited all the time: more than two batches' worth had arrived and were not done."""
+        """Whether rows waited all the time: the backlog is more than two batches' worth."""
         view = next(view for view in self._views.values() if view.name == segment.name)
         durations_s = [batch.duration_s for batch in view.batches]
         usual_s = max(statistics.median(durations_s), durations_s[-1]) if durations_s else 0.0
@@ -218,30 +217,11 @@ class AttachedMeter:
         return f"no batch ended for {min(quiet_s):.0f} s"
 
 
-class ExecutorTime:
-    """Seconds that tasks have run on executors, by Spark's own count; read it again and again."""
-
-    def __init__(self, session: SparkSession) -> None:
-        self._store: Any = session.sparkContext._jsc.sc().statusStore()
-        self._last_ms: dict[str, int] = {}
-        self._total_ms = 0
-
-    def __call__(self) -> float:
-        """In all; what an executor did counts on when it has gone."""
-        listed = self._store.executorList(True)
-        for number in range(listed.size()):
-            entry = listed.apply(number)
-            name, spent_ms = entry.id(), entry.totalDuration()
-            self._total_ms += spent_ms - self._last_ms.get(name, 0)
-            self._last_ms[name] = spent_ms
-        return self._total_ms / 1000.0
-
-
 def spread_of(progress: BatchProgress) -> SpreadBatch | None:
-    """The batch with the time over which its rows arrived; None when Spark could not tell.
+    """The batch with the time over which its rows arrived; None when Spark reports no rate.
 
-    Spark divides a batch's rows by the time since the trigger before it, one that found nothing
-    included, so its rate gives that time back.
+    Spark's rate is the batch's rows over the time since the trigger before it, even if that one
+    found nothing, so rows over rate is that time.
     """
     if progress.rows == 0 or progress.arrival_rate <= 0.0:
         return None
@@ -250,11 +230,11 @@ def spread_of(progress: BatchProgress) -> SpreadBatch | None:
 
 
 def arrival_rate(batches: Sequence[BatchProgress], idle_at_s: float | None = None) -> float:
-    """Rows per second of the newest time that finished batches tell of.
+    """Rows per second, by the newest finished batches.
 
-    The rows of a batch arrived between the start of the one before and its own. `idle_at_s` is now
-    when the last trigger found nothing: then nothing has arrived since the last batch began, which
-    a rate must know, too.
+    The rows of a batch arrived between the start of the one before and its own start. `idle_at_s`
+    is the present time if the last trigger found nothing: then nothing has arrived since the last
+    batch began, and the rate is counted over a window that ends now.
     """
     if not batches:
         return 0.0
@@ -262,7 +242,7 @@ def arrival_rate(batches: Sequence[BatchProgress], idle_at_s: float | None = Non
         from_us = (idle_at_s - IDLE_WINDOW_S) * 1e6
         return sum(batch.rows for batch in batches if batch.start_us > from_us) / IDLE_WINDOW_S
     if len(batches) == 1:
-        # What waited before a query's first trigger did not arrive within that trigger.
+        # Rows that were there before a query's first trigger did not arrive during it.
         span_s = batches[0].rows / max(batches[0].arrival_rate, 1e-9)
         return batches[0].rows / max(span_s, batches[0].duration_s)
     rows, span_s = 0, 0.0
@@ -275,7 +255,7 @@ def arrival_rate(batches: Sequence[BatchProgress], idle_at_s: float | None = Non
 
 
 def cores_during(cores: Sequence[tuple[float, int]], from_s: float, to_s: float) -> set[int]:
-    """The numbers of cores that were there at some tick in this time, or at the last before it."""
+    """The numbers of cores at the ticks within this time, and at the last tick before it."""
     before = [count for at_s, count in cores if at_s <= from_s][-1:]
     found = {count for at_s, count in cores if from_s < at_s <= to_s}
     return found | set(before) or {cores[0][1]}

@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchProgress:
-    """One micro-batch: how many rows, how long, and which part took how much of it."""
+    """One micro-batch: how many rows it had, how long it took, and what took the time."""
 
     batch_id: int
     rows: int
@@ -32,7 +32,7 @@ class BatchProgress:
     log_s: float
     """Writing the offsets before the work, and the commit after it."""
     other_s: float
-    """What Spark names no part for."""
+    """Time that Spark attributes to no part."""
 
     @property
     def end_us(self) -> int:
@@ -43,7 +43,7 @@ class BatchProgress:
 def batch_progress(report: str | Mapping[str, Any]) -> BatchProgress | None:
     """The batch that a progress report (or its JSON) is about; `None` when no batch ran.
 
-    A trigger that found nothing to do reports too, under the id of the batch to come.
+    A trigger that found nothing to do reports as well, under the id of the next batch.
     """
     document = json.loads(report) if isinstance(report, str) else report
     parts_ms: Mapping[str, int] = document["durationMs"]
@@ -79,5 +79,5 @@ def batch_progress(report: str | Mapping[str, Any]) -> BatchProgress | None:
 
 
 def _finite(value: Any) -> float:
-    """Spark leaves a rate out, or says "NaN", when there is no batch before."""
+    """Spark leaves a rate out, or reports "NaN", for the first batch."""
     return float(value) if isinstance(value, int | float) and value == value else 0.0

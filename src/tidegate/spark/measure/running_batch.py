@@ -1,28 +1,30 @@
 """What a micro-batch that still runs has told of its arrivals.
 
-A batch is known in full when it is over, and by then the next one has begun with the tasks of
-before. But the operators that read the sources are done long before the batch is, and their tasks
-have told when the rows arrived: a surge seen there is answered one whole batch earlier.
+A batch is known in full when it is over, and by then the next one has begun with the old number of
+tasks. But the operators that read the sources are done long before the batch is, and their tasks
+have reported when the rows arrived: a surge seen there is answered one whole batch earlier.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidegate.control.learning.sojourn import SLOT_US, Stamps, merged
-from tidegate.pipelines.graph import Segment, Source
-from tidegate.spark.batch.compile import first_reader
+from tidegate.pipelines.graph import Segment
+from tidegate.pipelines.walks import timed_readers
 from tidegate.spark.batch.report import TaskReport
-from tidegate.spark.batch.segment import BatchResult, SegmentRun
+from tidegate.spark.batch.result import BatchResult
+from tidegate.spark.batch.segment import SegmentRun
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Early:
-    """The rows of a running batch."""
+class RunningArrivals:
+    """The arrivals of a batch whose end Spark has not told yet."""
 
     batch_id: int
     offered: Stamps
+    """When its rows arrived, those that it sheds included."""
     kept: int
-    """Rows that were not shed."""
+    """Rows that it did not shed."""
 
     @property
     def newest_us(self) -> int:
@@ -30,37 +32,30 @@ class Early:
         return int(self.offered.slots[-1]) * SLOT_US
 
 
-def early(part: SegmentRun) -> Early | None:
-    """The running batch's arrivals; None until every task that reads a source has told."""
+def running_arrivals(part: SegmentRun) -> RunningArrivals | None:
+    """The arrivals of the batch that runs; None until every task that reads a source reported."""
     plan = part.running
     if plan is None:
         return None
     reports = part.reports.so_far(plan.batch_id)
-    for name in _readers(part.segment):
+    for name in timed_readers(part.segment):
         entry = plan.operators.get(name)
-        # Without tasks of its own it runs where its rows are: nobody knows how many tasks that is.
+        # A map without tasks of its own runs where its rows are, in an unknown number of tasks.
         if entry is None or len({r.task for r in reports if r.operator == name}) < entry.tasks:
             return None
     return _told(part.segment, plan.batch_id, reports)
 
 
-def early_of(part: SegmentRun, result: BatchResult) -> Early | None:
-    """The same of a batch that is over, but whose duration Spark has not told yet."""
+def arrivals_of(part: SegmentRun, result: BatchResult) -> RunningArrivals | None:
+    """The arrivals of a batch that has run, but whose duration Spark has not told yet."""
     return _told(part.segment, result.plan.batch_id, result.reports)
 
 
-def _readers(segment: Segment) -> set[str]:
-    """The operators that note when the rows of a source arrived."""
-    timed = [n for n in segment.reads if isinstance(n, Source) and n.arrival is not None]
-    firsts = [first_reader(segment, node.name) for node in timed]
-    return {reader.name for reader in firsts if reader is not None}
-
-
-def _told(segment: Segment, batch_id: int, reports: Sequence[TaskReport]) -> Early | None:
+def _told(segment: Segment, batch_id: int, reports: Sequence[TaskReport]) -> RunningArrivals | None:
     offered = offered_stamps(reports)
-    readers = _readers(segment)
+    readers = timed_readers(segment)
     kept = sum(report.rows_in for report in reports if report.operator in readers)
-    return None if offered is None else Early(batch_id, offered, kept)
+    return None if offered is None else RunningArrivals(batch_id, offered, kept)
 
 
 def offered_stamps(reports: Sequence[TaskReport]) -> Stamps | None:

@@ -1,1 +1,1 @@
-"""Which rows are shed, and their counts."""
+"""Shedding on Spark: which rows are dropped, and the counts of those offered and kept."""

@@ -1,10 +1,10 @@
 """Shedding for a query that is not ours: its source DataFrame, wrapped.
 
-A streaming plan is fixed when the query starts, so what changes while it runs must come from
-outside it. The wrapped frame has one Arrow stage that looks up its micro-batch's keep fraction in a
-small file. The first task of a batch settles that file from the fraction that is wished for then;
-all others, and a replay after a crash, read what was settled. So a batch is shed by one fraction,
-and a replay sheds the same rows.
+A streaming plan is fixed when the query starts, so a fraction that changes while it runs must come
+from outside the plan. The wrapped frame has one Arrow stage that reads the keep fraction of its
+micro-batch from a small file. The first task of a batch creates that file with the fraction asked
+for at that moment. All other tasks, and a replay after a crash, read it. So a whole batch is shed
+by one fraction, and a replay sheds the same rows.
 """
 
 import json
@@ -16,28 +16,30 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark import Accumulator, AccumulatorParam, TaskContext, cloudpickle
+from pyspark import Accumulator, AccumulatorParam, TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DoubleType, StructField, StructType
 
 from tidegate.control.row_counts import SourceCount, added
+from tidegate.control.shedding.keep import Keep
 from tidegate.errors import AskedWrongly, TidegateError, nearest
 from tidegate.pipelines.schema import arrow_schema
 from tidegate.pipelines.shedding import WEIGHT, ShedClass, Shedding, shedding_of
-from tidegate.spark.batch.plan import BatchPlan
-from tidegate.spark.batch.tasks import unpacked
-from tidegate.spark.measure.stamps import BATCH_ID
-from tidegate.spark.shedding.draw import marked
-from tidegate.spark.shedding.task import Shedder, ShedStage, source_count
+from tidegate.spark.batch.worker import packed, unpacked
+from tidegate.spark.shedding.ledger import source_count
+from tidegate.spark.shedding.sources import marked
+from tidegate.spark.shedding.task import RowShedder, ShedStage
 
 QUERY_ID = "sql.streaming.queryId"
 """The local property in which Spark tells a task its query; a restart has the same one."""
+BATCH_ID = "streaming.sql.batchId"
+"""The local property in which Spark tells a task its micro-batch."""
 _WISH = "wish.json"
 _REMEMBERED = 64
 _FOLD_FROM = 4096
 
 Part = tuple[str, int, int]
-"""A query, a micro-batch of it (-1: all that were folded), and a partition of the source."""
+"""A query, a micro-batch of it (-1: all that were added up), and a partition of the source."""
 Parts = dict[Part, SourceCount]
 
 
@@ -52,11 +54,11 @@ def shedding(
     weight: bool = False,
     name: str = "source",
 ) -> "tuple[DataFrame, ShedHandle]":
-    """A streaming DataFrame whose rows can be shed while a query reads it, and the handle for it.
+    """Wrap a streaming DataFrame so that its rows can be shed while a query reads it.
 
-    `place` is a directory that the driver and all executors reach by this path. The rest is as in
-    `Stream.shed`. The stage is part of the query's plan from its start, so it costs its time even
-    while nothing is shed.
+    Returns the wrapped DataFrame and the handle that sheds it. `place` is a directory that the
+    driver and all executors reach by this path; the other options are those of `Stream.shed`. The
+    stage is part of the query's plan from its start, so it costs time even while nothing is shed.
     """
     if not frame.isStreaming:
         raise AskedWrongly("shedding: the DataFrame is not a stream; wrap what readStream gave")
@@ -82,8 +84,7 @@ def shedding(
     handle = ShedHandle(directory, asked, stage, parts)
     if not (directory / _WISH).exists():
         handle.shed()
-    content: bytes = cloudpickle.dumps(stage)  # type: ignore[no-untyped-call]
-    task = _Task(content, str(directory), parts)
+    task = _Task(packed(stage), str(directory), parts)
     columns = list(frame.schema.fields)
     if weight:
         columns.append(StructField(WEIGHT, DoubleType()))
@@ -92,7 +93,7 @@ def shedding(
 
 
 class ShedHandle:
-    """Changes the keep fraction of a wrapped stream, and tells what was shed."""
+    """Changes the keep fraction of a wrapped stream, and counts what was shed."""
 
     def __init__(
         self, directory: Path, asked: Shedding, stage: ShedStage, parts: "Accumulator[Parts]"
@@ -126,9 +127,9 @@ class ShedHandle:
         return wish["keep"], wish["keep_by_class"]
 
     def counts(self, query_id: str | None = None) -> SourceCount:
-        """Rows offered and kept since the frame was wrapped; of one query, where several read it.
+        """Rows offered and kept since the frame was wrapped, in all or for one query.
 
-        A task that is tried again, and a batch that is replayed in this process, count once.
+        A task that is tried again and a batch that is replayed in this process count once.
         """
         total = source_count(self._stage, [])
         for (query, _, _), count in list(self._parts.value.items()):
@@ -149,7 +150,7 @@ class _UnionOfParts(AccumulatorParam[Parts]):
 
 
 def _fold(parts: Parts) -> None:
-    """Batches that can no longer be tried again become one entry per query."""
+    """Add up batches that can no longer be tried again: one entry per query."""
     newest: dict[str, int] = {}
     for query, batch, _ in parts:
         newest[query] = max(newest.get(query, -1), batch)
@@ -176,8 +177,8 @@ class _Task:
         if query is None or batch is None:
             raise TidegateError("a wrapped stream must be read by a streaming query")
         batch_id = int(batch)
-        plan = settled(Path(self.directory), query, batch_id)
-        shedder = Shedder(stage, batch_id, plan.keeps(stage.classes))
+        keep = settled(Path(self.directory), query, batch_id)
+        shedder = RowShedder(stage, batch_id, keep.of(stage.classes))
         for block in blocks:
             if block.num_rows:
                 yield from shedder.kept(block).to_batches()
@@ -186,8 +187,8 @@ class _Task:
             self.parts.add({(query, batch_id, shedder.part): count})
 
 
-def settled(directory: Path, query: str, batch_id: int) -> BatchPlan:
-    """What a batch keeps: as its first task found it, for good."""
+def settled(directory: Path, query: str, batch_id: int) -> Keep:
+    """What a batch keeps: what was asked for when its first task began, whoever asks later."""
     below = directory / query
     path = below / f"{batch_id:010d}.json"
     if not path.exists():
@@ -195,11 +196,11 @@ def settled(directory: Path, query: str, batch_id: int) -> BatchPlan:
         aside = below / f".{uuid.uuid4().hex}"
         aside.write_text((directory / _WISH).read_text())
         try:
-            os.link(aside, path)  # fails when another task was quicker; its content stands
+            os.link(aside, path)  # fails if another task was quicker: its content holds
         except FileExistsError:
             pass
         finally:
             aside.unlink()
         (below / f"{batch_id - _REMEMBERED:010d}.json").unlink(missing_ok=True)
     document = json.loads(path.read_text())
-    return BatchPlan(batch_id, 0, {}, document["keep"], document["keep_by_class"])
+    return Keep(document["keep"], document["keep_by_class"])

@@ -1,18 +1,19 @@
-"""The shedder: which rows of a micro-batch are kept (the overload paper, section 2), in a task.
+"""Shedding inside a task: which rows of a micro-batch are kept (the overload paper, section 2).
 
-A row's fate is drawn from its own content, the batch and the source, and compared with the keep
-fraction of its class. So it does not matter which task reads a row or in which order: a replay of
-the batch keeps the same rows even when the source was cut into other partitions. Rows that are
-alike to the last column are told apart by their order within a partition, or else a stream of a
-few values would be shed by whole values. Where the user named columns that no two rows share, the
-draw is of them alone and Spark may have made it already (see `draw`). The rows are counted as they
-pass: there is no second pass.
+A number is drawn for each row from its own content, the batch and the source; the row is kept when
+the number is below the keep fraction of its class. It does not matter which task reads a row or in
+which order: a replay of the batch keeps the same rows, even if the source is split into other
+partitions. Rows that are equal in every column are numbered within their partition, or else a
+stream with few different rows would lose all copies of some of them. Where the user named columns
+that no two rows share, the number is drawn from those columns alone, and Spark may have drawn it
+already (`sources`). Rows are counted as they pass: there is no second pass over them.
 """
 
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,15 +21,15 @@ import pyarrow.compute as compute
 from numpy.typing import NDArray
 
 from tidegate.control.learning.sojourn import Stamps, merged
-from tidegate.control.row_counts import ClassCount, SourceCount
 from tidegate.pipelines.shedding import WEIGHT
-from tidegate.spark.batch.plan import BatchPlan
+from tidegate.spark.batch.report import ShedCounts, TaskReport
+from tidegate.spark.batch.worker import place, unpacked
 from tidegate.spark.measure.stamps import ArrivalSample
 
 ROW = "__row"
-"""Hash of a row's content (made by Spark, in the same pass); of unique rows, what is drawn."""
+"""Hash of a row's content, which Spark makes as it reads; for unique rows, the drawn word."""
 PART = "__part"
-"""The partition of the source that a row is in, whoever computes it."""
+"""The source's partition that a row is in, whichever task works on it."""
 GROUP = "__group"
 """The key group of a row."""
 KEPT = "__kept"
@@ -42,12 +43,12 @@ _STEP = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(frozen=True, slots=True)
 class ShedStage:
-    """How one source is shed: the part that stays."""
+    """How one source is shed, whatever fraction a micro-batch keeps."""
 
     source: str
     by: str | None = None
     classes: tuple[str, ...] = ()
-    """Their names; the last one is that of all other values."""
+    """Their names; the last one stands for all values that are not named."""
     shards: int = 0
     weight: bool = False
     arrivals: ArrivalSample | None = None
@@ -57,20 +58,8 @@ class ShedStage:
     """Columns that no two rows share; with them a row's draw needs no other row."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShedCounts:
-    """What was counted in one task."""
-
-    classes: tuple[tuple[int, int], ...]
-    """(offered, kept) of each class; one entry when there are no classes."""
-    groups: tuple[Counts, Counts] | None = None
-    """Rows offered and kept per key group."""
-    stamps: Stamps | None = None
-    """When all rows that were offered arrived."""
-
-
 @dataclass(slots=True)
-class Shedder:
+class RowShedder:
     """Sheds the rows of one task in one micro-batch, block after block."""
 
     stage: ShedStage
@@ -78,7 +67,7 @@ class Shedder:
     keeps: tuple[float, ...]
     """The keep fraction of each class; one when there are no classes."""
     part: int | None = None
-    """The source's partition that it saw; none where Spark drew before the rows came here."""
+    """The source's partition whose rows it saw; None where Spark drew in front of a shuffle."""
     spent_s: float = 0.0
     _seen: "Copies" = field(default_factory=lambda: Copies())
     _offered: Counts = field(init=False)
@@ -154,6 +143,60 @@ class Shedder:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class ShedTask:
+    """Sheds one source in one micro-batch: callable for Spark's mapInArrow.
+
+    An operator that sheds the source in its own call uses `shedder` and `tell` instead.
+    """
+
+    stage: bytes
+    batch_id: int
+    keeps: tuple[float, ...]
+    accumulator: Any
+
+    def shedder(self) -> RowShedder:
+        """A shedder for one partition."""
+        return RowShedder(unpacked(self.stage), self.batch_id, self.keeps)
+
+    def __call__(self, blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Let through the rows that are kept."""
+        shedder, started_s = self.shedder(), time.time()
+        for block in blocks:
+            if block.num_rows:
+                yield from shedder.kept(block).to_batches()
+        self.tell(shedder, started_s)
+
+    def tell(self, shedder: RowShedder, started_s: float, task: int = 0, part: int = 0) -> None:
+        """Report the counts under the number of the source's partition.
+
+        A partition that two tasks compute is then counted once. Rows that Spark drew have crossed a
+        shuffle: their counts are reported under the task behind it.
+        """
+        counts = shedder.counts()
+        if not shedder.offered:
+            return
+        if shedder.part is not None:
+            task, part = shedder.part, 0
+        self.accumulator.add(
+            [
+                TaskReport(
+                    batch_id=self.batch_id,
+                    operator=shedder.stage.source,
+                    task=task,
+                    part=part,
+                    rows_in=shedder.offered,
+                    rows_out=sum(kept for _, kept in counts.classes),
+                    busy_s=shedder.spent_s,
+                    function_s=0.0,
+                    executor=place(),
+                    started_s=started_s,
+                    shed=counts,
+                )
+            ]
+        )
+
+
 def draw(rows: Words, copies: Words, source: str, batch_id: int) -> NDArray[np.float64]:
     """A number in [0, 1) for each row: the same whenever the same batch is read again."""
     seed = np.uint64((zlib.crc32(source.encode()) << 32) ^ (batch_id & 0xFFFFFFFF))
@@ -168,7 +211,7 @@ def _fraction(words: Words) -> NDArray[np.float64]:
 
 
 def _mixed(words: Words) -> Words:
-    """Stafford's finaliser: every bit of the input reaches every bit of the output."""
+    """Stafford's finaliser: each bit of the input changes each bit of the output."""
     with np.errstate(over="ignore"):
         words = words + _STEP
         words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -188,15 +231,22 @@ def class_of(block: pa.RecordBatch | pa.Table, stage: ShedStage) -> Counts:
     return np.asarray(found.fill_null(other).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
+def class_rows(rows: pa.Table, offered: ShedStage | None) -> tuple[int, ...]:
+    """Rows of each class, where a source has classes."""
+    if offered is None:
+        return ()
+    return tuple(np.bincount(class_of(rows, offered), minlength=len(offered.classes)).tolist())
+
+
 class Copies:
-    """Numbers rows that are alike: 0 for the first of its kind in the partition, then 1, 2, ..."""
+    """Numbers equal rows: 0 for the first of its kind in the partition, then 1, 2, ..."""
 
     def __init__(self) -> None:
         self._kinds: Words = np.empty(0, dtype=np.uint64)
         self._counts: Counts = np.empty(0, dtype=np.int64)
 
     def number(self, rows: Words) -> Words:
-        """The number of each row among those like it, in this block and those before."""
+        """The number of each row among those equal to it, in this block and the blocks before."""
         if not len(rows):
             return rows
         order = np.argsort(rows, kind="stable")
@@ -223,46 +273,3 @@ class Copies:
         order = np.argsort(both, kind="stable")  # two sorted runs: merged, not sorted again
         self._kinds = both[order]
         self._counts = np.concatenate((self._counts, counts))[order]
-
-
-def sheds(plan: BatchPlan, stages: Mapping[str, ShedStage]) -> bool:
-    """Whether any source of a segment is shed in a micro-batch; then all of them count."""
-    return any(min(plan.keeps(stage.classes)) < 1.0 for stage in stages.values())
-
-
-def source_count(stage: ShedStage, parts: list[ShedCounts]) -> SourceCount:
-    """The count of a source from those of its partitions."""
-    by_class = np.zeros((max(1, len(stage.classes)), 2), dtype=np.int64)
-    for part in parts:
-        by_class += np.asarray(part.classes, dtype=np.int64)
-    groups = np.zeros((2, stage.shards), dtype=np.int64)
-    for part in parts:
-        if part.groups is not None:
-            groups += np.stack(part.groups)
-    return SourceCount(
-        name=stage.source,
-        offered=int(by_class[:, 0].sum()),
-        kept=int(by_class[:, 1].sum()),
-        classes=tuple(
-            ClassCount(name=name, offered=int(offered), kept=int(kept))
-            for name, (offered, kept) in zip(stage.classes, by_class, strict=False)
-        ),
-        groups_offered=tuple(groups[0].tolist()),
-        groups_kept=tuple(groups[1].tolist()),
-    )
-
-
-__all__ = [
-    "GROUP",
-    "KEPT",
-    "OF_SHEDDING",
-    "PART",
-    "ROW",
-    "ShedCounts",
-    "ShedStage",
-    "Shedder",
-    "class_of",
-    "draw",
-    "sheds",
-    "source_count",
-]

@@ -8,7 +8,7 @@ from scipy.stats import binom
 from tidegate.errors import AskedWrongly
 from tidegate.pipelines import functions as tg
 from tidegate.pipelines.keyed import KeyedBatch
-from tidegate.spark.shedding.task import GROUP, PART, ROW, Shedder, ShedStage
+from tidegate.spark.shedding.task import GROUP, PART, ROW, RowShedder, ShedStage
 
 ROWS = pa.schema([("k", pa.int64()), ("v", pa.int64()), ("_weight", pa.float64())])
 ESTIMATES = tg.aggregate(
@@ -46,7 +46,7 @@ def offered(chance: np.random.Generator, windows: int, each: int) -> pa.Table:
 
 
 def kept(table: pa.Table, fraction: float, batch_id: int = 0) -> pa.Table:
-    shedder = Shedder(ShedStage("source", weight=True), batch_id, (fraction,))
+    shedder = RowShedder(ShedStage("source", weight=True), batch_id, (fraction,))
     return shedder.kept(table.combine_chunks().to_batches()[0])
 
 
@@ -108,7 +108,7 @@ def test_groups_are_not_among_what_is_kept() -> None:
     table = offered(np.random.default_rng(6), 3, each=10).append_column(
         GROUP, pa.array(np.arange(30) % 4, pa.int32())
     )
-    shedder = Shedder(ShedStage("source", shards=4), 0, (0.5,))
+    shedder = RowShedder(ShedStage("source", shards=4), 0, (0.5,))
     rows = shedder.kept(table.to_batches()[0])
     assert rows.column_names == ["k", "v"]
     groups = shedder.counts().groups

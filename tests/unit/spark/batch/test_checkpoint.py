@@ -7,8 +7,8 @@ from tidegate.control.shards.route import even_route
 from tidegate.errors import TidegateError
 from tidegate.pipelines.functions import count
 from tidegate.pipelines.graph import Keyed, TaskBounds
-from tidegate.spark.batch.allocation import Allocation
 from tidegate.spark.batch.channel import Log
+from tidegate.spark.batch.next_allocation import NextAllocation
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan, Plans
 from tidegate.spark.state.files import Durable
 
@@ -84,7 +84,7 @@ def test_plans_are_kept_for_a_replay(tmp_path):
 
 
 def test_new_numbers_of_tasks_leave_a_rescale_that_came_meanwhile_alone():
-    allocation = Allocation((keyed(),), tasks=4)
+    allocation = NextAllocation((keyed(),), tasks=4)
     old = allocation.snapshot()["n"].route
     assert old == even_route(8, 4)
     swapped = tuple({0: 3, 1: 2, 2: 1, 3: 0}[task] for task in old)

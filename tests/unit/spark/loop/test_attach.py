@@ -15,6 +15,7 @@ from tidegate.control.record import Record
 from tidegate.control.target import Target
 from tidegate.spark.loop.negotiate import ExecutorNegotiator
 from tidegate.spark.loop.ticker import Ticker
+from tidegate.spark.measure import attached_meter
 from tidegate.spark.measure.attached_meter import AttachedMeter
 
 FIXED_S, WORK_S, GRANT_S = 0.4, 0.01, 4.0
@@ -98,8 +99,10 @@ class Loop(Ticker):
 
 
 def drive(monkeypatch, world: World, seconds: int, most: int) -> list[Record]:
-    monkeypatch.setattr("tidegate.spark.measure.attached_meter.Meter", lambda query: query.meter)
-    monkeypatch.setattr("tidegate.spark.measure.attached_meter.time.time", lambda: START_S)
+    monkeypatch.setattr(
+        "tidegate.spark.measure.attached_meter.QueryMeter", lambda query: query.meter
+    )
+    monkeypatch.setattr(attached_meter.time, "time", lambda: START_S)
     loop = Loop(world, most)
     for second in range(1, seconds + 1):
         world.cluster.now_s = float(second)

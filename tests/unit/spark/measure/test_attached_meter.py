@@ -11,19 +11,22 @@ from tidegate.control.decision import Decision, hold
 from tidegate.control.measurement import Measurement
 from tidegate.control.whole_executors import WholeExecutors
 from tidegate.spark.loop.negotiate import LocalBudget
+from tidegate.spark.measure import attached_meter
 from tidegate.spark.measure.attached_meter import (
     AttachedMeter,
-    ExecutorTime,
     arrival_rate,
     cores_during,
     spread_of,
 )
+from tidegate.spark.measure.busy_cores import ExecutorTime
 
 
 @pytest.fixture
 def meter_of(monkeypatch):
-    monkeypatch.setattr("tidegate.spark.measure.attached_meter.Meter", lambda query: query.meter)
-    monkeypatch.setattr("tidegate.spark.measure.attached_meter.time.time", lambda: 100.0)
+    monkeypatch.setattr(
+        "tidegate.spark.measure.attached_meter.QueryMeter", lambda query: query.meter
+    )
+    monkeypatch.setattr(attached_meter.time, "time", lambda: 100.0)
 
     def make(queries: list[FakeQuery], cores: int = 4, busy=lambda: 0.0) -> AttachedMeter:
         return AttachedMeter(lambda: queries, LocalBudget(cores), busy)

@@ -5,8 +5,8 @@ import pytest
 
 from tidegate.spark.batch.anchors import host_of
 from tidegate.spark.batch.report import TaskReport
-from tidegate.spark.batch.tasks import node_of
-from tidegate.spark.measure.pipeline_meter import nodes_of
+from tidegate.spark.batch.worker import node_of
+from tidegate.spark.measure.operator_meter import nodes_of
 from tidegate.spark.state.files import Durable
 from tidegate.spark.state.layer import NodeCache
 

@@ -10,12 +10,13 @@ from tidegate.control.decision import Decision
 from tidegate.control.measurement import Measurement
 from tidegate.control.record import Record
 from tidegate.control.row_counts import ClassCount, SourceCount, added
+from tidegate.control.shedding.keep import Keep
 from tidegate.pipelines.graph import Source
 from tidegate.pipelines.shedding import ShedClass, Shedding
-from tidegate.spark.batch.allocation import Allocation
+from tidegate.spark.batch.next_allocation import NextAllocation
 from tidegate.spark.batch.plan import BatchPlan, Plans
-from tidegate.spark.shedding.ledger import Ledger
-from tidegate.spark.shedding.task import PART, ROW, Copies, Shedder, ShedStage, draw, source_count
+from tidegate.spark.shedding.ledger import Ledger, source_count
+from tidegate.spark.shedding.task import PART, ROW, Copies, RowShedder, ShedStage, draw
 from tidegate.spark.state.files import Durable
 
 
@@ -34,7 +35,7 @@ def fates(rows: np.ndarray, cuts: list[int], batch_id: int = 7, keep: float = 0.
     """The rows that are kept when the source is cut into partitions at these places."""
     found: set[int] = set()
     for part, piece in enumerate(np.split(rows, cuts)):
-        shedder = Shedder(ShedStage("source"), batch_id, (keep,))
+        shedder = RowShedder(ShedStage("source"), batch_id, (keep,))
         kept = shedder.kept(block(piece.tolist(), part=part))
         found |= set(piece[kept["id"].to_numpy()].tolist())
     return found
@@ -63,10 +64,10 @@ def test_a_smaller_fraction_keeps_some_of_what_a_larger_one_keeps() -> None:
 
 
 def test_rows_that_are_alike_are_shed_one_by_one() -> None:
-    shedder = Shedder(ShedStage("source"), 0, (0.3,))
+    shedder = RowShedder(ShedStage("source"), 0, (0.3,))
     sizes = [shedder.kept(block([5] * 4000)).num_rows for _ in range(3)]
     assert all(1080 <= size <= 1320 for size in sizes)
-    again = Shedder(ShedStage("source"), 0, (0.3,))
+    again = RowShedder(ShedStage("source"), 0, (0.3,))
     assert [again.kept(block([5] * 4000)).num_rows for _ in range(3)] == sizes
     assert len(set(sizes)) > 1
 
@@ -87,7 +88,7 @@ def test_copies_are_numbered_across_blocks() -> None:
 @given(st.lists(st.sampled_from(["gold", "free", "new", None]), max_size=60), st.integers(0, 99))
 def test_offered_is_kept_and_shed_to_the_row(names: list[str | None], seed: int) -> None:
     stage = ShedStage("source", by="tier", classes=("gold", "free", "other"))
-    shedder = Shedder(stage, seed, (1.0, 0.0, 0.5))
+    shedder = RowShedder(stage, seed, (1.0, 0.0, 0.5))
     kept = shedder.kept(block(list(range(len(names))), names))
     count = source_count(stage, [shedder.counts()])
     by_name = {part.name: part for part in count.classes}
@@ -104,11 +105,11 @@ def test_offered_is_kept_and_shed_to_the_row(names: list[str | None], seed: int)
 def test_the_plan_of_a_batch_says_what_it_keeps(tmp_path) -> None:
     plans = Plans(Durable(str(tmp_path / "plans")))
     plans.directory.make()
-    plans.write(BatchPlan(3, 1, {}, 0.5, {"gold": 1.0}))
+    plans.write(BatchPlan(3, 1, {}, Keep(0.5, {"gold": 1.0})))
     again = plans.read(3)
-    assert again == BatchPlan(3, 1, {}, 0.5, {"gold": 1.0})
-    assert again.keeps(("free", "gold", "other")) == (0.5, 1.0, 0.5)
-    assert again.keeps(()) == (0.5,)
+    assert again == BatchPlan(3, 1, {}, Keep(0.5, {"gold": 1.0}))
+    assert again.keep.of(("free", "gold", "other")) == (0.5, 1.0, 0.5)
+    assert again.keep.of(()) == (0.5,)
     plans.directory.write_json("0000000004.json", {"batch": 4, "at_us": 1, "operators": {}})
     assert plans.read(4) == BatchPlan(4, 1)
 
@@ -168,28 +169,36 @@ def test_a_record_with_counts_comes_back_and_an_older_one_without() -> None:
 
 
 def test_an_allocation_knows_no_classes_that_were_not_declared() -> None:
-    allocation = Allocation((), 2)
-    allocation.shed(0.5, {"gold": 1.0})
-    assert allocation.keep() == (0.5, {})
+    allocation = NextAllocation((), 2)
+    allocation.shed(Keep(0.5, {"gold": 1.0}))
+    assert allocation.keep() == Keep(0.5)
 
 
 def test_a_batch_that_was_held_up_keeps_as_many_rows_and_the_least_important_go() -> None:
     classes = {"gold": ShedClass(priority=1, floor=0.5), "other": ShedClass()}
     shed = Shedding(by="tier", classes=classes)
     schema = pa.schema([("tier", pa.string())])
-    allocation = Allocation(
+    allocation = NextAllocation(
         (Source(name="in", inputs=(), schema=schema, frame=None, shedding=shed),), 2
     )
-    allocation.shed(0.9, {"gold": 1.0, "other": 0.5}, 1.0)
+    meant = Keep(0.9, {"gold": 1.0, "other": 0.5}, span_s=1.0)
+    allocation.shed(meant)
     offered = {"gold": 800.0, "other": 200.0}
-    assert allocation.keep_of(1.0, offered) == (0.9, {"gold": 1.0, "other": 0.5})
-    keep, by_class = allocation.keep_of(2.0, {name: 2 * rows for name, rows in offered.items()})
-    assert keep == pytest.approx(0.45)
-    kept = sum(2 * rows * by_class[name] for name, rows in offered.items())
-    assert kept == pytest.approx(900.0) and by_class["other"] == 0.0
-    assert allocation.keep_of(100.0, offered)[1]["gold"] == 0.5, "what was promised is kept"
-    allocation.shed(0.9, {"gold": 1.0, "other": 0.5})
-    assert allocation.keep_of(100.0, offered) == (0.9, {"gold": 1.0, "other": 0.5})
+
+    def planned(gathered_s: float, offered: dict[str, float]) -> Keep:
+        plan = allocation.plan(7, 1, {}, gathered_s=gathered_s, offered=offered, unique={})
+        return plan.keep
+
+    assert planned(1.0, offered) == Keep(0.9, meant.by_class)
+    twice = {name: 2 * rows for name, rows in offered.items()}
+    held_up = planned(2.0, twice)
+    assert held_up.fraction == pytest.approx(0.45)
+    kept = sum(rows * held_up.by_class[name] for name, rows in twice.items())
+    assert kept == pytest.approx(900.0) and held_up.by_class["other"] == 0.0
+    promised = planned(100.0, offered)
+    assert promised.by_class["gold"] == 0.5, "what was promised is kept"
+    allocation.shed(Keep(0.9, meant.by_class))
+    assert planned(100.0, offered) == Keep(0.9, meant.by_class)
 
 
 def test_a_decision_that_sheds_does_not_hold() -> None:
@@ -208,5 +217,5 @@ def test_counts_by_other_key_groups_start_anew() -> None:
 
 @pytest.mark.parametrize("keep", [0.0, 1.0])
 def test_all_or_nothing(keep: float) -> None:
-    shedder = Shedder(ShedStage("source"), 0, (keep,))
+    shedder = RowShedder(ShedStage("source"), 0, (keep,))
     assert shedder.kept(block(list(range(500)))).num_rows == 500 * keep

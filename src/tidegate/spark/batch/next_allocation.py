@@ -1,22 +1,23 @@
-"""What the next micro-batch should look like; anybody may change it at any time."""
+"""The allocation of the next micro-batch: tasks and routes per operator, and how much is kept.
 
-from collections.abc import Mapping
+The control loop and the user may change it at any time. A micro-batch takes a snapshot of it into
+its plan, so a change holds from the next batch on and never within one.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from threading import Lock
-from typing import TypeAlias
 
 from tidegate.control.shards.route import Route, even_route, rerouted, rescaled
-from tidegate.control.shedding.classes import keep_by_class
-from tidegate.control.shedding.keep import keep_over
+from tidegate.control.shedding.keep import KEEP_ALL, Keep
 from tidegate.errors import AskedWrongly, nearest
 from tidegate.pipelines.graph import Keyed, Map, Node, Source
 from tidegate.pipelines.shedding import ShedClass
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
 
-Keep: TypeAlias = tuple[float, Mapping[str, float]]
 
-
-class Allocation:
-    """Tasks and routes per operator, and what to keep. A micro-batch takes a snapshot of it."""
+class NextAllocation:
+    """What is wished for; safe to change from any thread."""
 
     def __init__(self, nodes: tuple[Node, ...], tasks: int) -> None:
         self._lock = Lock()
@@ -26,19 +27,18 @@ class Allocation:
             if isinstance(node, Keyed) or (isinstance(node, Map) and node.tasks is not None)
         }
         self._wanted = {name: _first(node, tasks) for name, node in self._nodes.items()}
-        self._keep: Keep = (1.0, {})
-        self._span_s: float | None = None
-        self._floors: dict[str, float] = {}
+        self._keep = KEEP_ALL
         self._worths: dict[str, ShedClass] = {}
         for node in nodes:
             if isinstance(node, Source) and node.shedding is not None:
                 for name in node.shedding.names:
-                    self._worths[name] = node.shedding.classes[name]
-                    floor = self._worths[name].floor
-                    self._floors[name] = max(floor, self._floors.get(name, 0.0))
+                    worth = node.shedding.classes[name]
+                    # Two sources may declare a class: it keeps the higher of the two floors.
+                    if name not in self._worths or worth.floor > self._worths[name].floor:
+                        self._worths[name] = worth
 
     def adopt(self, plan: BatchPlan) -> None:
-        """Go on with the tasks and routes of an earlier run, as far as they still fit."""
+        """Continue with the tasks and routes of an earlier run, where they still fit."""
         with self._lock:
             for name, entry in plan.operators.items():
                 node = self._nodes.get(name)
@@ -50,48 +50,24 @@ class Allocation:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The classes of its sources' rows."""
-        return tuple(self._floors)
+        """The classes of rows that its sources declare."""
+        return tuple(self._worths)
 
-    def shed(self, keep: float, by_class: Mapping[str, float], span_s: float | None = None) -> None:
-        """Keep this fraction of the sources' rows from the next micro-batch on.
+    def shed(self, keep: Keep) -> None:
+        """Keep this much of the sources' rows from the next micro-batch on.
 
-        No class goes below the floor that it was promised, whoever asks. With `span_s` the fraction
-        is meant for rows that came over so long a time (`keep_over`).
-        """
-        given = {name: fraction for name, fraction in by_class.items() if name in self._floors}
-        for name, floor in self._floors.items():
-            if given.get(name, keep) < floor:
-                given[name] = floor
-        with self._lock:
-            self._keep = (keep, given)
-            self._span_s = span_s
-
-    def keep_of(self, gathered_s: float, offered: Mapping[str, float] | None = None) -> Keep:
-        """What a micro-batch keeps whose rows came over so long a time.
-
-        `offered` are the rows of each class that the last one had: as many rows in all as were
-        meant, the least important classes making up for the difference.
+        No class goes below the floor it was promised. Classes that no source declares are ignored.
         """
         with self._lock:
-            (keep, given), span_s = self._keep, self._span_s
-        adapted = keep_over(keep, span_s, gathered_s)
-        if adapted == keep or not given:
-            return adapted, given
-        shares = keep_by_class(
-            adapted,
-            {name: rows for name, rows in (offered or {}).items() if name in given},
-            self._worths,
-        )
-        return adapted, {name: max(shares.get(name, adapted), self._floors[name]) for name in given}
+            self._keep = keep.promised(self._worths)
 
     def keep(self) -> Keep:
-        """What the next micro-batch keeps: the fraction, and those of single classes."""
+        """What the next micro-batch is to keep."""
         with self._lock:
             return self._keep
 
     def rescale(self, operator: str, tasks: int) -> None:
-        """Another number of tasks from the next micro-batch on, with the fewest moves of shards."""
+        """Another number of tasks from the next micro-batch on; as few shards as possible move."""
         node = self._node(operator)
         wrong = _outside(node, tasks)
         if wrong is not None:
@@ -111,7 +87,7 @@ class Allocation:
             self._wanted[operator] = OperatorPlan(old.tasks, rerouted(old.route, moves, old.tasks))
 
     def relabel(self, operator: str, tasks: int, old: Route, new: Route) -> None:
-        """Tasks got other numbers: what was wished for since is translated."""
+        """Renumber an operator's tasks: changes asked for under the old numbers are translated."""
         number = {task: task for task in range(tasks)} | dict(zip(old, new, strict=True))
         with self._lock:
             entry = self._wanted[operator]
@@ -120,9 +96,53 @@ class Allocation:
                 self._wanted[operator] = OperatorPlan(entry.tasks, route)
 
     def snapshot(self) -> dict[str, OperatorPlan]:
-        """What holds now."""
+        """Tasks and routes as they are wished for now."""
         with self._lock:
             return dict(self._wanted)
+
+    def followed(self, follow: Callable[[str, OperatorPlan], Route]) -> dict[str, OperatorPlan]:
+        """The snapshot, with tasks numbered so that shards stay on the executors that have them.
+
+        `follow` gives the route with such numbers; they hold from now on.
+        """
+        wished = self.snapshot()
+        for name, entry in wished.items():
+            if not entry.route:
+                continue
+            route = follow(name, entry)
+            if route != entry.route:
+                wished[name] = OperatorPlan(entry.tasks, route)
+                self.relabel(name, entry.tasks, entry.route, route)
+        return wished
+
+    def plan(
+        self,
+        batch_id: int,
+        at_us: int,
+        operators: Mapping[str, OperatorPlan],
+        *,
+        gathered_s: float,
+        offered: Mapping[str, float],
+        unique: Mapping[str, tuple[str, ...]],
+    ) -> BatchPlan:
+        """The plan of a new micro-batch with these operators.
+
+        Its rows arrived over `gathered_s` seconds (zero: not known). A batch that gathered for
+        longer than the span that `Keep` is meant for keeps as many rows as were meant, not as large
+        a share of more rows; the least important classes give way first, judged by the rows of each
+        class that were `offered` to the batch before.
+        """
+        keep = self.keep().of_batch(gathered_s, offered, self._worths)
+        return BatchPlan(batch_id, at_us, operators, keep, unique)
+
+    def completed(self, plan: BatchPlan) -> BatchPlan:
+        """An earlier try's plan, with operators that joined the pipeline since it was written."""
+        wished = self.snapshot()
+        missing = wished.keys() - plan.operators.keys()
+        if not missing:
+            return plan
+        added = {name: wished[name] for name in missing}
+        return replace(plan, operators={**plan.operators, **added})
 
     def __contains__(self, operator: object) -> bool:
         return operator in self._nodes

@@ -1,0 +1,86 @@
+"""Walks over the graph of a segment: who reads a source, and where an operator's rows come from.
+
+A merge only puts branches together, so every walk looks through it: an operator behind a merge
+reads the sources in front of the merge.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from tidegate.pipelines.graph import Keyed, Map, Merge, Node, Segment, Source
+
+
+def first_reader(segment: Segment, source: str) -> Map | Keyed | None:
+    """The first operator that reads a source, directly or through merges."""
+    known = _by_name(segment)
+    operators = (node for node in segment.nodes if isinstance(node, Map | Keyed))
+    return next((node for node in operators if source in _read_by(known, node)), None)
+
+
+def sole_reader(segment: Segment, source: str) -> Map | Keyed | None:
+    """The operator that alone reads a source, with no merge in between; None if there is none."""
+    first = first_reader(segment, source)
+    if first is None or source not in first.inputs:
+        return None
+    return first if reader_counts(segment)[source] == 1 else None
+
+
+def direct_keyed(segment: Segment, source: str) -> Keyed | None:
+    """The keyed operator that is the first to read a source, if no map is."""
+    first = first_reader(segment, source)
+    return first if isinstance(first, Keyed) else None
+
+
+def origins(segment: Segment, operator: str) -> list[Node]:
+    """The nodes that an operator reads, merges replaced by what they merge; ordered by name."""
+    known = _by_name(segment)
+    found = (known[name] for name in sorted(_read_by(known, known[operator])))
+    return [node for node in found if not isinstance(node, Merge)]
+
+
+def timed_source(segment: Segment, node: Node) -> Source | None:
+    """The source with an arrival column whose arrivals this operator notes.
+
+    Arrivals are noted once, by the first operator that reads the source; for any other operator,
+    and for one that reads no such source, this is None.
+    """
+    known = _by_name(segment)
+    waiting = list(node.inputs)
+    while waiting:
+        origin = known[waiting.pop()]
+        if isinstance(origin, Source) and origin.arrival is not None:
+            return origin if first_reader(segment, origin.name) is node else None
+        if isinstance(origin, Merge):
+            waiting += origin.inputs
+    return None
+
+
+def timed_readers(segment: Segment) -> set[str]:
+    """The operators that are the first to read a source with an arrival column."""
+    timed = [n for n in segment.reads if isinstance(n, Source) and n.arrival is not None]
+    firsts = [first_reader(segment, node.name) for node in timed]
+    return {reader.name for reader in firsts if reader is not None}
+
+
+def reader_counts(segment: Segment) -> Counter[str]:
+    """How many nodes and channels of the segment read each node."""
+    counts = Counter(name for node in segment.nodes for name in node.inputs)
+    for write in segment.writes:
+        counts.update(write.inputs)
+    return counts
+
+
+def _by_name(segment: Segment) -> dict[str, Node]:
+    return {node.name: node for node in (*segment.reads, *segment.nodes)}
+
+
+def _read_by(known: Mapping[str, Node], node: Node) -> set[str]:
+    """The names of what a node reads, merges on the way included."""
+    found: set[str] = set()
+    waiting = list(node.inputs)
+    while waiting:
+        name = waiting.pop()
+        found.add(name)
+        if isinstance(known[name], Merge):
+            waiting += known[name].inputs
+    return found

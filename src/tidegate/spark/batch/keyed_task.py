@@ -1,0 +1,175 @@
+"""A keyed operator inside Spark's Python workers: one Arrow call per task, with its state."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as compute
+from numpy.typing import NDArray
+
+from tidegate.pipelines.keyed import KeyedBatch, Update
+from tidegate.spark.batch.failure import told_of
+from tidegate.spark.batch.report import TaskReport
+from tidegate.spark.batch.worker import (
+    HASH,
+    ORDER,
+    TASK,
+    node_of,
+    part_of_task,
+    place,
+    unpacked,
+    without_ours,
+)
+from tidegate.spark.measure.stamps import ArrivalSample
+from tidegate.spark.shedding.task import ShedStage, ShedTask, class_rows
+from tidegate.spark.state.layout import shard_of, slot_of
+from tidegate.spark.state.task import Keeper, TaskState, conform
+from tidegate.spark.state.version import Version
+
+_PRUNE_EVERY = 16
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedStage:
+    """The fixed part of a keyed operator."""
+
+    keeper: Keeper
+    rows: pa.Schema
+    """The columns that enter it."""
+    order_by: str | None
+    arrivals: ArrivalSample | None = None
+    offered: ShedStage | None = None
+    """The source whose rows it counts by class; None when it is not the first to read one."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedTask:
+    """A keyed operator in one micro-batch: callable for Spark's cogroup of (anchor, rows).
+
+    `without_anchor` is the same for Spark's mapInArrow, where no anchor is needed (`unanchored`).
+    """
+
+    stage: bytes
+    batch_id: int
+    at_us: int
+    version: Version
+    route: tuple[int, ...]
+    accumulator: Any
+    shed: ShedTask | None = None
+    """Set when Spark drew for the source in front of it: the shed rows are counted and dropped
+    here."""
+
+    def __call__(self, anchor: pa.Table, rows: pa.Table) -> pa.Table:
+        """Run the task that the anchor names."""
+        return self._run(anchor.column(TASK)[0].as_py(), rows)
+
+    def without_anchor(self, blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Run the task that the rows name; without rows, the one that the partition names."""
+        given = list(blocks)
+        if any(block.num_rows for block in given):
+            rows = pa.Table.from_batches(given)
+            yield from self._run(rows.column(TASK)[0].as_py(), rows).to_batches()
+            return
+        task, part = part_of_task(unpacked(self.stage).keeper.operator)
+        if part == 0:
+            yield from self._run(task, None).to_batches()
+
+    def _run(self, task: int, rows: pa.Table | None) -> pa.Table:
+        stage: KeyedStage = unpacked(self.stage)
+        started_s = time.time()
+        keeper = stage.keeper
+        if self.shed is not None and rows is not None:
+            shedder = self.shed.shedder()
+            rows = shedder.kept(rows)
+            self.shed.tell(shedder, started_s, task)
+        clock = time.perf_counter()
+        if rows is None:
+            rows, hashes = stage.rows.empty_table(), np.empty(0, dtype=np.int64)
+        else:
+            rows, hashes = in_order(rows, stage.order_by)
+        shards = [shard for shard, owner in enumerate(self.route) if owner == task]
+        with told_of(keeper.operator):
+            keeper.cache.make()
+            state = TaskState(keeper, self.version, shards, self.batch_id, self.at_us, task)
+            batch = state.batch(rows, slot_of(hashes, self.version.shards))
+            before = time.perf_counter()
+            update = keeper.bound.update(batch)
+            function_s = time.perf_counter() - before
+            output = self._output(keeper, update)
+            change = state.change(update)
+        if self.batch_id % _PRUNE_EVERY == task % _PRUNE_EVERY:
+            keeper.cache.prune(self.version.names, self.batch_id - 2)
+        self.accumulator.add(
+            [
+                TaskReport(
+                    batch_id=self.batch_id,
+                    operator=keeper.operator,
+                    task=task,
+                    rows_in=rows.num_rows,
+                    rows_out=output.num_rows,
+                    busy_s=time.perf_counter() - clock,
+                    function_s=function_s,
+                    executor=place(),
+                    started_s=started_s,
+                    shard_rows=self._shard_rows(hashes),
+                    shard_bytes=state.shard_bytes(),
+                    change=change,
+                    own_reads=len(state.reads.own),
+                    durable_reads=len(state.reads.durable),
+                    durable_bytes=state.reads.durable_bytes,
+                    node=node_of(keeper.cache),
+                    newest_event_us=newest_event_us(batch, keeper.bound.event_time),
+                    late_rows=update.late_rows,
+                    stamps=None if stage.arrivals is None else stage.arrivals.of(rows),
+                    sampled=1 if stage.arrivals is None else stage.arrivals.every,
+                    class_rows=class_rows(rows, stage.offered),
+                )
+            ]
+        )
+        return output
+
+    def _shard_rows(self, hashes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The shards that got rows, and how many each got."""
+        shards = self.version.shards
+        counts = np.bincount(shard_of(hashes, shards), minlength=shards)
+        touched = np.flatnonzero(counts)
+        return touched, counts[touched]
+
+    def _output(self, keeper: Keeper, update: Update) -> pa.Table:
+        if not isinstance(update, Update):
+            raise TypeError(f"the function returned {type(update).__name__}, expected tg.Update")
+        if update.output is None:
+            return keeper.bound.output.empty_table()
+        return conform(update.output, keeper.bound.output, f"operator '{keeper.operator}': output")
+
+
+def in_order(rows: pa.Table, order_by: str | None) -> tuple[pa.Table, NDArray[np.int64]]:
+    """The rows without our columns, in an order that a replay repeats, and their keys' hashes.
+
+    A shuffle delivers blocks in any order. Rows were numbered before it, so they can be put back.
+    """
+    order = rows.column(ORDER).to_numpy()
+    hashes = rows.column(HASH).to_numpy()
+    rows = without_ours(rows)
+    sort = None
+    if order_by is not None:
+        ranked = rows.select([order_by]).append_column(ORDER, pa.array(order))
+        keys = [(order_by, "ascending"), (ORDER, "ascending")]
+        sort = compute.sort_indices(ranked, sort_keys=keys).to_numpy()
+    elif np.any(order[1:] < order[:-1]):
+        sort = np.argsort(order, kind="stable")
+    if sort is None:
+        return rows, hashes
+    return rows.take(pa.array(sort)), hashes[sort]
+
+
+def newest_event_us(batch: KeyedBatch, event_time: str | None) -> int | None:
+    """The newest event time among the rows."""
+    if event_time is None or not batch.rows.num_rows:
+        return None
+    column = batch.rows.column(event_time)
+    newest = compute.max(column.cast(pa.timestamp("us", column.type.tz))).value
+    return None if newest is None else int(newest)

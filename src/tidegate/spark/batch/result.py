@@ -1,0 +1,36 @@
+"""What a micro-batch did, for the control loop and for whoever asks the run."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tidegate.control.row_counts import SourceCount
+from tidegate.spark.batch.plan import BatchPlan
+from tidegate.spark.batch.report import TaskReport
+from tidegate.spark.batch.step import Step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchResult:
+    """One micro-batch that has run to its end."""
+
+    segment: str
+    plan: BatchPlan
+    replayed: bool
+    """Whether an earlier try had written its plan."""
+    started_s: float
+    ended_s: float
+    steps_s: Mapping[Step, float]
+    """How long each step took."""
+    reports: tuple[TaskReport, ...]
+    executors: int
+    sources: tuple[SourceCount, ...] = ()
+    """Rows offered and kept, per source."""
+
+    @property
+    def duration_s(self) -> float:
+        """From the start of the callback to its end."""
+        return self.ended_s - self.started_s
+
+    def of(self, operator: str) -> list[TaskReport]:
+        """The reports of one operator."""
+        return [report for report in self.reports if report.operator == operator]

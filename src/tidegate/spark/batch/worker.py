@@ -1,0 +1,87 @@
+"""What all our tasks share inside Spark's Python workers: columns, fixed parts, their names."""
+
+import os
+import pickle
+import socket
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext, cloudpickle
+
+from tidegate.spark.batch.report import TaskReport
+from tidegate.spark.state.layer import NodeCache
+
+HASH = "__hash"
+"""The hash of a row's key: its shard follows from it."""
+ORDER = "__order"
+"""The place of a row in its source, given before a shuffle mixes the rows."""
+TASK = "__task"
+"""The task that a row is routed to."""
+OURS = (HASH, ORDER, TASK)
+
+
+def packed(stage: object) -> bytes:
+    """The fixed part of an operator, with the user's function in it, as it travels to workers."""
+    content: bytes = cloudpickle.dumps(stage)  # type: ignore[no-untyped-call]
+    return content
+
+
+@lru_cache(maxsize=256)
+def unpacked(content: bytes) -> Any:
+    """What `packed` made, unpacked once per worker process and not once per batch."""
+    return pickle.loads(content)
+
+
+def place() -> str:
+    """Host and working directory: two executors of one host differ in the directory."""
+    return f"{socket.gethostname()}:{Path.cwd()}"
+
+
+def node_of(cache: NodeCache) -> str:
+    """Who shares this cache: the whole host, or with a relative directory one executor."""
+    return socket.gethostname() if Path(cache.directory).is_absolute() else place()
+
+
+def without_ours(table: pa.Table) -> pa.Table:
+    """The rows as the user knows them, without the columns that we added."""
+    return table.drop_columns([name for name in OURS if name in table.column_names])
+
+
+_parts: dict[tuple[int, str], int] = {}
+
+
+def part_of_task(operator: str) -> tuple[int, int]:
+    """The number of the Spark task, and how often this operator has run inside it before.
+
+    A user's sink may coalesce partitions, and then one Spark task runs an operator several times.
+    """
+    context = TaskContext.get()
+    if context is None:
+        return os.getpid(), 0
+    mark = (context.taskAttemptId(), operator)
+    if len(_parts) > 4096:
+        _parts.clear()
+    part = _parts.get(mark, 0)
+    _parts[mark] = part + 1
+    return context.partitionId(), part
+
+
+def part_report(
+    batch_id: int, operator: str, rows_in: int, rows_out: int, busy_s: float, started_s: float
+) -> TaskReport:
+    """The report of one run of a stateless stage inside a Spark task."""
+    task, part = part_of_task(operator)
+    return TaskReport(
+        batch_id=batch_id,
+        operator=operator,
+        task=task,
+        part=part,
+        rows_in=rows_in,
+        rows_out=rows_out,
+        busy_s=busy_s,
+        function_s=0.0,
+        executor=place(),
+        started_s=started_s,
+    )

@@ -1,0 +1,83 @@
+"""The arrival rate of a pipeline, and the rows that wait, by the stamps that rows carry."""
+
+from collections import deque
+from collections.abc import Iterable
+
+from tidegate.control.learning.sojourn import SLOT_US, Stamps
+from tidegate.spark.batch.segment import SegmentRun
+from tidegate.spark.measure.running_batch import RunningArrivals, arrivals_of, running_arrivals
+
+_RATE_WINDOW_S = 1.0
+_SHORTEST_S = 0.1
+"""A rate is counted over at least so long, however recently the first row arrived."""
+_REMEMBERED = 64
+
+
+class Arrivals:
+    """When rows arrived, as far as finished and running batches have told."""
+
+    def __init__(self, segments: Iterable[str]) -> None:
+        self._finished: deque[Stamps] = deque(maxlen=_REMEMBERED)
+        self._running: dict[str, dict[int, RunningArrivals]] = {name: {} for name in segments}
+        self._newest_us = 0
+        """The newest arrival among finished rows."""
+        self._oldest_us = 0
+        """The first arrival of all: no rate is counted over the time before it."""
+
+    def add(self, offered: Stamps) -> None:
+        """The rows of one more finished batch."""
+        if not self._oldest_us:
+            self._oldest_us = int(offered.slots[0]) * SLOT_US
+        self._newest_us = max(self._newest_us, int(offered.slots[-1]) * SLOT_US)
+        self._finished.append(offered)
+
+    def look_ahead(self, part: SegmentRun, newest: int) -> None:
+        """Ask a segment for its batches behind `newest`, the last one that is finished.
+
+        Those are the batch that runs and those whose duration Spark has not told yet. What a batch
+        told once is remembered until it is finished, whatever step it is at meanwhile.
+        """
+        name = part.segment.name
+        done = [arrivals_of(part, r) for r in list(part.results) if r.plan.batch_id > newest]
+        known = self._running[name]
+        for told in (*done, running_arrivals(part)):
+            if told is not None:
+                known[told.batch_id] = told
+        self._running[name] = {b: told for b, told in known.items() if b > newest}
+
+    def running_rows(self, segment: str) -> int:
+        """Rows kept by batches of a segment that are not finished: they are not done yet."""
+        return sum(told.kept for told in self._running[segment].values())
+
+    def rate(self) -> float | None:
+        """Rows per second of the newest second that any batch tells of; None without stamps.
+
+        By the rows' own stamps, so that a late batch does not look like a late surge.
+        """
+        if not self._finished:
+            return None
+        running = [told.offered for told in self._all_running()]
+        newest = self._told_us() // SLOT_US
+        width = round(_RATE_WINDOW_S * 1e6 / SLOT_US)
+        counted = sum(
+            int(stamps.counts[stamps.slots > newest - width].sum())
+            for stamps in (*self._finished, *running)
+        )
+        since_first_s = (newest - self._oldest_us // SLOT_US + 1) * SLOT_US / 1e6
+        return counted / min(_RATE_WINDOW_S, max(since_first_s, _SHORTEST_S))
+
+    def silent_s(self, now_s: float) -> float:
+        """Time since the newest arrival that any batch tells of; zero where none has stamps."""
+        return max(0.0, now_s - self._told_us() / 1e6) if self._newest_us else 0.0
+
+    def _told_us(self) -> int:
+        """The newest arrival that any batch has told of."""
+        return max([self._newest_us, *(told.newest_us for told in self._all_running())])
+
+    def _all_running(self) -> list[RunningArrivals]:
+        return [told for batches in self._running.values() for told in batches.values()]
+
+
+def decayed(rate: float, silent_s: float) -> float:
+    """A rate that held until `silent_s` seconds ago, when nothing has arrived since."""
+    return rate * _RATE_WINDOW_S / (_RATE_WINDOW_S + silent_s)

@@ -1,0 +1,114 @@
+"""What the tasks of a segment's operators reported, as one measurement per operator and tick."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tidegate.control.measurement import OperatorMeasurement
+from tidegate.pipelines.graph import Keyed, Map, Segment, TaskBounds
+from tidegate.spark.batch.plan import OperatorPlan
+from tidegate.spark.batch.report import TaskReport
+from tidegate.spark.batch.result import BatchResult
+
+
+class OperatorMeter:
+    """Measures the operators of one segment."""
+
+    def __init__(self, segment: Segment) -> None:
+        self._segment = segment
+        self._operators = [node for node in segment.nodes if isinstance(node, Map | Keyed)]
+        self._seen_tasks: dict[str, int] = {}
+        """How many tasks of each operator reported in the last batches that it ran in."""
+        self._nodes: dict[str, tuple[str, ...]] = {}
+        """The node of each task of a keyed operator in the last batch."""
+
+    def measure(
+        self, results: Sequence[BatchResult], plan: Mapping[str, OperatorPlan], interval_s: float
+    ) -> list[OperatorMeasurement]:
+        """All its operators, by the batches that finished within the last `interval_s`.
+
+        `plan` has the tasks and routes of the next batch.
+        """
+        return [self._measured(node, results, plan, interval_s) for node in self._operators]
+
+    def _measured(
+        self,
+        node: Map | Keyed,
+        results: Sequence[BatchResult],
+        plan: Mapping[str, OperatorPlan],
+        interval_s: float,
+    ) -> OperatorMeasurement:
+        reports = [report for result in results for report in result.of(node.name)]
+        if results and isinstance(node, Keyed):
+            self._nodes[node.name] = nodes_of(results[-1].of(node.name))
+        if reports:
+            self._seen_tasks[node.name] = len({report.task for report in reports})
+        entry = plan.get(node.name)
+        tasks = entry.tasks if entry is not None else self._seen_tasks.get(node.name, 1)
+        # A map without tasks of its own runs where its rows are: no other number is possible.
+        bounds = node.tasks or TaskBounds(tasks, tasks)
+        nodes = self._nodes.get(node.name, ())
+        rows = sum(report.rows_in for report in reports)
+        busy_s = sum(report.busy_s for report in reports)
+        return OperatorMeasurement(
+            name=node.name,
+            segment=self._segment.name,
+            arrival_rate=rows / interval_s,
+            service_rate=rows / busy_s if busy_s > 0 else 0.0,
+            service_scv=_scv([r.busy_s / r.rows_in for r in reports if r.rows_in]),
+            tasks=tasks,
+            imbalance=_imbalance(results, node.name),
+            state_bytes=_state_bytes(results, node.name),
+            rows=rows,
+            busy_s=busy_s,
+            least_tasks=bounds.least,
+            most_tasks=bounds.most,
+            route=entry.route if entry is not None else (),
+            shard_rows=_shard_rows(node, reports),
+            nodes=nodes if len(nodes) == tasks else (),
+            durable_bytes=sum(report.durable_bytes for report in reports),
+        )
+
+
+def nodes_of(reports: Sequence[TaskReport]) -> tuple[str, ...]:
+    """The node of each task of one batch; empty unless every task has told its node."""
+    told = {report.task: report.node for report in reports}
+    if set(told) != set(range(len(told))) or not all(told.values()):
+        return ()
+    return tuple(told[task] for task in range(len(told)))
+
+
+def _imbalance(results: Sequence[BatchResult], operator: str) -> float:
+    """delta: rows of the fullest task over the mean, over the tick."""
+    rows: dict[int, int] = {}
+    tasks = 1
+    for result in results:
+        tasks = max(tasks, len(result.of(operator)))
+        for report in result.of(operator):
+            rows[report.task] = rows.get(report.task, 0) + report.rows_in
+    total = sum(rows.values())
+    return max(rows.values()) * tasks / total if total else 1.0
+
+
+def _state_bytes(results: Sequence[BatchResult], operator: str) -> int:
+    """State after the last batch."""
+    return sum(report.state_bytes for report in results[-1].of(operator)) if results else 0
+
+
+def _shard_rows(node: Map | Keyed, reports: Sequence[TaskReport]) -> tuple[int, ...]:
+    """Rows of each shard over the tick; empty for a map."""
+    if not isinstance(node, Keyed):
+        return ()
+    total = np.zeros(node.shards, dtype=np.int64)
+    for report in reports:
+        if report.shard_rows is not None:
+            total[report.shard_rows[0]] += report.shard_rows[1]
+    return tuple(total.tolist())
+
+
+def _scv(values: list[float]) -> float:
+    """Squared coefficient of variation; 1 where there is too little to tell."""
+    if len(values) < 3:
+        return 1.0
+    mean = float(np.mean(values))
+    return float(np.var(values)) / mean**2 if mean > 0 else 1.0

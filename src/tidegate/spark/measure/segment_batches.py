@@ -1,0 +1,163 @@
+"""The finished batches of one segment: Spark's progress and our own results, brought together.
+
+A batch is finished when both sides are done with it: our callback has returned, and Spark has
+committed the offsets and told how long the whole trigger took.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tidegate.control.learning.outliers import NEW_TASKS
+from tidegate.control.learning.sojourn import BatchStamps, Stamps, mean_sojourn_s, merged
+from tidegate.control.measurement import BatchMeasurement
+from tidegate.spark.batch.report import TaskReport
+from tidegate.spark.batch.result import BatchResult
+from tidegate.spark.measure.progress import BatchProgress
+from tidegate.spark.measure.query_meter import QueryMeter
+from tidegate.spark.measure.running_batch import offered_stamps
+
+_REMEMBERED = 64
+_REMEMBERED_ROWS = 256
+_ROWS_WINDOW_S = 10.0
+"""Without stamps, a rate is counted over the batches that ended within so many seconds."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FinishedBatch:
+    """A batch that both we and Spark are done with."""
+
+    result: BatchResult
+    progress: BatchProgress
+    kept: BatchStamps
+    """When the rows that were worked on arrived."""
+    offered: Stamps | None
+    """When all its rows arrived, those that it shed included; None without stamps."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """What is remembered of a finished batch to count rates by."""
+
+    at_s: float
+    rows: int
+    duration_s: float
+
+
+class SegmentBatches:
+    """Reads the batches of one segment, each once, oldest first."""
+
+    def __init__(self, meter: QueryMeter) -> None:
+        self._meter = meter
+        self._progress: dict[int, BatchProgress] = {}
+        """Batches that Spark has told of, and we have not met yet."""
+        self._seen: set[int] = set()
+        self._last_tasks: Mapping[str, int] = {}
+        self._durations_s: deque[float] = deque(maxlen=_REMEMBERED)
+        self._ended: deque[_Ended] = deque(maxlen=_REMEMBERED_ROWS)
+
+    @property
+    def newest(self) -> int:
+        """The id of the newest finished batch; -1 before the first."""
+        return max(self._seen, default=-1)
+
+    @property
+    def usual_s(self) -> float:
+        """The median duration of the last batches; zero before the first."""
+        return float(np.median(self._durations_s)) if self._durations_s else 0.0
+
+    @property
+    def longest_s(self) -> float:
+        """The longest duration of the last batches; zero before the first."""
+        return max(self._durations_s, default=0.0)
+
+    def finished(self, results: Iterable[BatchResult]) -> list[FinishedBatch]:
+        """The batches that finished since the last call; `results` are the last ones that ran."""
+        for progress in self._meter.read():
+            self._progress[progress.batch_id] = progress
+        done: list[FinishedBatch] = []
+        for result in results:
+            batch_id = result.plan.batch_id
+            ended = self._progress.pop(batch_id, None)
+            if ended is not None and batch_id not in self._seen:
+                self._seen.add(batch_id)
+                done.append(_finished(result, ended))
+        if done:
+            oldest = done[-1].result.plan.batch_id - _REMEMBERED
+            self._seen = {batch_id for batch_id in self._seen if batch_id >= oldest}
+        return done
+
+    def measured(
+        self, finished: Sequence[FinishedBatch], awaited: int | None
+    ) -> tuple[BatchMeasurement, ...]:
+        """The measurements of finished batches, which are remembered from now on.
+
+        `awaited` is how many cores are up while more are on their way; None when none is awaited.
+        """
+        found = []
+        for batch in finished:
+            progress = batch.progress
+            found.append(self._measured(batch, awaited))
+            self._durations_s.append(progress.duration_s)
+            self._ended.append(_Ended(progress.end_us / 1e6, progress.rows, progress.duration_s))
+        return tuple(found)
+
+    def worked_rate(self, now_s: float) -> float:
+        """Rows per second of the time that the last batches took."""
+        recent = self._recent(now_s)
+        spent_s = sum(batch.duration_s for batch in recent)
+        return sum(batch.rows for batch in recent) / spent_s if spent_s > 0 else 0.0
+
+    def offered_rate(self, now_s: float) -> float:
+        """Rows per second that the last batches found, from the end of the first to the last."""
+        recent = self._recent(now_s)
+        if len(recent) < 2:
+            return 0.0
+        span_s = recent[-1].at_s - recent[0].at_s
+        return sum(batch.rows for batch in recent[1:]) / span_s if span_s > 0 else 0.0
+
+    def _recent(self, now_s: float) -> list[_Ended]:
+        return [batch for batch in self._ended if batch.at_s > now_s - _ROWS_WINDOW_S]
+
+    def _measured(self, batch: FinishedBatch, awaited: int | None) -> BatchMeasurement:
+        result, progress = batch.result, batch.progress
+        tasks = {name: entry.tasks for name, entry in result.plan.operators.items()}
+        most = max(tasks.values(), default=1)
+        outlier = None
+        if not self._last_tasks:
+            outlier = "first"
+        elif any(count > self._last_tasks.get(name, 0) for name, count in tasks.items()):
+            outlier = NEW_TASKS
+        elif awaited is not None and most > awaited:
+            outlier = "tasks that wait for cores"
+        self._last_tasks = tasks
+        shed_rows = sum(count.shed for count in result.sources)
+        return BatchMeasurement(
+            batch_id=progress.batch_id,
+            rows=progress.rows - shed_rows,
+            shed_rows=shed_rows,
+            tasks=most,
+            imbalance=stage_imbalance(result.reports),
+            duration_s=progress.duration_s,
+            ended_s=progress.end_us / 1e6,
+            outlier=outlier,
+            latency_s=mean_sojourn_s(batch.kept),
+        )
+
+
+def _finished(result: BatchResult, progress: BatchProgress) -> FinishedBatch:
+    stamps = [report.stamps for report in result.reports if report.stamps is not None]
+    kept = BatchStamps(merged(stamps), progress.end_us)
+    return FinishedBatch(result, progress, kept, offered_stamps(result.reports))
+
+
+def stage_imbalance(reports: Sequence[TaskReport]) -> float:
+    """Time of the slowest tasks over the mean, stage by stage, weighted by the stages' work."""
+    by_stage: dict[str, list[float]] = {}
+    for report in reports:
+        by_stage.setdefault(report.operator, []).append(report.busy_s)
+    mean_s = sum(float(np.mean(busy)) for busy in by_stage.values())
+    slowest_s = sum(max(busy) for busy in by_stage.values())
+    return slowest_s / mean_s if mean_s > 0 else 1.0

@@ -1,0 +1,107 @@
+"""Walks over a segment: through merges, by operators in the order in which they were written."""
+
+import pyarrow as pa
+
+from tidegate.pipelines.functions import count
+from tidegate.pipelines.graph import (
+    Channel,
+    Graph,
+    Keyed,
+    Map,
+    Merge,
+    Node,
+    Segment,
+    Sink,
+    Source,
+    TaskBounds,
+)
+from tidegate.pipelines.walks import (
+    direct_keyed,
+    first_reader,
+    origins,
+    reader_counts,
+    sole_reader,
+    timed_readers,
+    timed_source,
+)
+
+ROWS = pa.schema([("k", pa.string())])
+
+
+def source(name: str, arrival: str | None = None) -> Source:
+    return Source(name=name, inputs=(), schema=ROWS, frame=None, arrival=arrival)
+
+
+def map_of(name: str, *inputs: str) -> Map:
+    return Map(name=name, inputs=inputs, schema=ROWS, function=lambda table: table)
+
+
+def keyed(name: str, *inputs: str) -> Keyed:
+    bound = count().bind(ROWS, ("k",))
+    return Keyed(
+        name=name,
+        inputs=inputs,
+        schema=bound.output,
+        key=("k",),
+        rows=ROWS,
+        bound=bound,
+        shards=4,
+        tasks=TaskBounds(1, 4),
+    )
+
+
+def segment_of(*nodes: Node) -> Segment:
+    """The main segment of a pipeline of these nodes."""
+    graph = Graph("p")
+    for node in nodes:
+        graph.add(node)
+    return next(found for found in graph.segments() if found.name == "main")
+
+
+def name_of(node: Node | None) -> str | None:
+    return None if node is None else node.name
+
+
+def test_a_source_that_one_operator_reads() -> None:
+    segment = segment_of(source("in", "at"), map_of("m", "in"), keyed("n", "m"))
+    assert name_of(first_reader(segment, "in")) == "m"
+    assert name_of(sole_reader(segment, "in")) == "m"
+    assert direct_keyed(segment, "in") is None
+    assert [node.name for node in origins(segment, "n")] == ["m"]
+    assert name_of(timed_source(segment, segment.nodes[1])) == "in"
+    assert timed_source(segment, segment.nodes[2]) is None
+    assert timed_readers(segment) == {"m"}
+
+
+def test_walks_look_through_merges() -> None:
+    merge = Merge(name="both", inputs=("late", "in"), schema=ROWS)
+    segment = segment_of(source("in"), source("late", "at"), merge, keyed("n", "both"))
+    assert name_of(first_reader(segment, "in")) == name_of(first_reader(segment, "late")) == "n"
+    assert sole_reader(segment, "in") is None, "a merge stands in between"
+    assert name_of(direct_keyed(segment, "late")) == "n"
+    assert [node.name for node in origins(segment, "n")] == ["in", "late"]
+    assert name_of(timed_source(segment, segment.nodes[3])) == "late"
+
+
+def test_a_source_that_two_read_has_a_first_reader_and_no_sole_one() -> None:
+    segment = segment_of(source("in", "at"), map_of("one", "in"), keyed("two", "in"))
+    assert name_of(first_reader(segment, "in")) == "one"
+    assert sole_reader(segment, "in") is None
+    assert direct_keyed(segment, "in") is None
+    assert reader_counts(segment)["in"] == 2
+    assert timed_source(segment, segment.nodes[2]) is None, "the first reader has noted them"
+    assert timed_readers(segment) == {"one"}
+
+
+def test_a_source_that_goes_straight_into_a_channel_or_a_sink_has_no_reader() -> None:
+    channel = Channel(name="cut", inputs=("in",), schema=ROWS)
+    segment = segment_of(
+        source("in", "at"),
+        channel,
+        Sink(name="out", inputs=("in",), schema=ROWS, format="noop"),
+        Sink(name="end", inputs=("cut",), schema=ROWS, format="noop"),
+    )
+    assert first_reader(segment, "in") is None
+    assert sole_reader(segment, "in") is None
+    assert reader_counts(segment)["in"] == 2
+    assert timed_readers(segment) == set()

@@ -1,0 +1,98 @@
+"""The arrival rate by the rows' own stamps, running batches included."""
+
+from collections import deque
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tidegate.control.learning.sojourn import Stamps
+from tidegate.pipelines.graph import Map, Segment, Source, TaskBounds
+from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
+from tidegate.spark.batch.report import ShedCounts, TaskReport
+from tidegate.spark.measure.arrivals import Arrivals, decayed
+from tidegate.spark.measure.running_batch import offered_stamps
+
+ROWS = pa.schema([("k", pa.string())])
+SOURCE = Source(name="in", inputs=(), schema=ROWS, frame=None, arrival="at")
+READER = Map(
+    name="m", inputs=("in",), schema=ROWS, function=lambda table: table, tasks=TaskBounds(1, 4)
+)
+
+
+def evenly(from_s: float, to_s: float, rows: int) -> Stamps:
+    return Stamps.of(np.linspace(from_s * 1e6, to_s * 1e6, rows, endpoint=False).astype(np.int64))
+
+
+def told(batch_id: int, task: int, stamps: Stamps, **more) -> TaskReport:
+    return TaskReport(
+        batch_id=batch_id,
+        operator="m",
+        task=task,
+        rows_in=stamps.rows,
+        rows_out=stamps.rows,
+        busy_s=0.1,
+        function_s=0.1,
+        executor="here",
+        started_s=0.0,
+        stamps=stamps,
+        **more,
+    )
+
+
+def segment_run(tasks: int = 2) -> SimpleNamespace:
+    """A segment whose batch 5 runs, with so many tasks of its map."""
+    reports: list[TaskReport] = []
+    return SimpleNamespace(
+        segment=Segment("main", (SOURCE, READER), (SOURCE,), ()),
+        running=BatchPlan(5, 0, {"m": OperatorPlan(tasks)}),
+        results=deque(),
+        told=reports,
+        reports=SimpleNamespace(so_far=lambda batch_id: list(reports)),
+    )
+
+
+def test_a_rate_is_of_the_newest_second_and_not_of_the_time_before_the_first_row() -> None:
+    arrivals = Arrivals(["main"])
+    assert arrivals.rate() is None
+    assert arrivals.silent_s(99.0) == 0.0
+    arrivals.add(evenly(10.0, 10.5, 50))
+    assert arrivals.rate() == pytest.approx(100.0, rel=0.05)
+    arrivals.add(evenly(10.5, 14.5, 1200))
+    assert arrivals.rate() == pytest.approx(300.0, rel=0.01)
+    assert arrivals.silent_s(16.5) == pytest.approx(2.0, abs=0.01)
+
+
+def test_a_running_batch_counts_once_all_its_readers_have_told() -> None:
+    arrivals, part = Arrivals(["main"]), segment_run(tasks=2)
+    arrivals.add(evenly(10.0, 12.0, 200))
+    part.told.append(told(5, 0, evenly(12.0, 13.0, 400)))
+    arrivals.look_ahead(part, newest=4)
+    assert arrivals.rate() == pytest.approx(100.0, rel=0.02)
+    assert arrivals.running_rows("main") == 0
+    part.told.append(told(5, 1, evenly(12.0, 13.0, 400)))
+    arrivals.look_ahead(part, newest=4)
+    assert arrivals.rate() == pytest.approx(800.0, rel=0.02)
+    assert arrivals.running_rows("main") == 800
+    part.running = None
+    arrivals.look_ahead(part, newest=4)
+    assert arrivals.running_rows("main") == 800, "what was told stays until the batch is finished"
+    arrivals.look_ahead(part, newest=5)
+    assert arrivals.running_rows("main") == 0
+
+
+def test_rows_that_were_shed_have_arrived_too_and_a_sample_stands_for_all() -> None:
+    kept, offered = evenly(1.0, 2.0, 10), evenly(1.0, 2.0, 40)
+    shed = told(5, 0, kept, shed=ShedCounts(classes=((40, 10),), stamps=offered))
+    found = offered_stamps([shed])
+    assert found is not None and found.rows == 40
+    sampled = offered_stamps([told(5, 0, kept, sampled=10)])
+    assert sampled is not None and sampled.rows == 100
+    assert offered_stamps([]) is None
+
+
+def test_a_rate_decays_while_nothing_arrives() -> None:
+    assert decayed(100.0, 0.0) == 100.0
+    assert decayed(100.0, 1.0) == 50.0
+    assert decayed(100.0, 9.0) == pytest.approx(10.0)

@@ -1,0 +1,110 @@
+"""What tasks reported, as a measurement of their operator."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tests.helpers.fake_query import progress
+from tidegate.control.learning.sojourn import BatchStamps, Stamps
+from tidegate.pipelines.functions import count
+from tidegate.pipelines.graph import Keyed, Map, Segment, Source, TaskBounds
+from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
+from tidegate.spark.batch.report import TaskReport
+from tidegate.spark.batch.result import BatchResult
+from tidegate.spark.measure.busy_cores import BusyCores
+from tidegate.spark.measure.operator_meter import OperatorMeter
+from tidegate.spark.measure.segment_batches import FinishedBatch
+
+ROWS = pa.schema([("k", pa.string())])
+BOUND = count().bind(ROWS, ("k",))
+SEGMENT = Segment(
+    "main",
+    (
+        Map(name="m", inputs=("in",), schema=ROWS, function=lambda table: table),
+        Keyed(
+            name="n",
+            inputs=("m",),
+            schema=BOUND.output,
+            key=("k",),
+            rows=ROWS,
+            bound=BOUND,
+            shards=4,
+            tasks=TaskBounds(1, 4),
+        ),
+    ),
+    (Source(name="in", inputs=(), schema=ROWS, frame=None),),
+    (),
+)
+PLAN = {"n": OperatorPlan(2, (0, 1, 0, 1))}
+
+
+def report(operator: str, task: int, rows: int, busy_s: float) -> TaskReport:
+    shards = (np.array([task, task + 2]), np.array([rows - 1, 1]))
+    return TaskReport(
+        batch_id=0,
+        operator=operator,
+        task=task,
+        rows_in=rows,
+        rows_out=rows,
+        busy_s=busy_s,
+        function_s=busy_s,
+        executor="here",
+        started_s=0.0,
+        shard_rows=shards if operator == "n" else None,
+        shard_bytes=(np.array([task]), np.array([100])) if operator == "n" else None,
+        durable_bytes=5,
+        node="a",
+    )
+
+
+def result(*reports: TaskReport) -> BatchResult:
+    return BatchResult(
+        segment="main",
+        plan=BatchPlan(0, 0, PLAN),
+        replayed=False,
+        started_s=0.0,
+        ended_s=1.0,
+        steps_s={},
+        reports=reports,
+        executors=1,
+    )
+
+
+BATCH = result(
+    report("m", 0, 20, 0.5), report("m", 1, 20, 0.5), report("n", 0, 30, 1.0), report("n", 1, 10, 1)
+)
+
+
+def test_rows_work_and_shards_of_a_tick() -> None:
+    mapped, keyed = OperatorMeter(SEGMENT).measure([BATCH, BATCH], PLAN, interval_s=2.0)
+    assert (keyed.rows, keyed.arrival_rate, keyed.service_rate) == (80, 40.0, 20.0)
+    assert keyed.imbalance == pytest.approx(1.5)
+    assert keyed.shard_rows == (58, 18, 2, 2)
+    assert keyed.route == (0, 1, 0, 1)
+    assert (keyed.state_bytes, keyed.durable_bytes) == (200, 20)
+    assert keyed.nodes == ("a", "a")
+    assert (keyed.least_tasks, keyed.most_tasks) == (1, 4)
+    assert (mapped.tasks, mapped.least_tasks, mapped.most_tasks) == (2, 2, 2), "where its rows are"
+    assert mapped.shard_rows == mapped.route == ()
+
+
+def test_without_a_batch_the_last_tasks_and_nodes_are_known() -> None:
+    meter = OperatorMeter(SEGMENT)
+    first, _ = meter.measure([], PLAN, interval_s=1.0)
+    assert (first.tasks, first.rows, first.imbalance) == (1, 0, 1.0)
+    meter.measure([BATCH], PLAN, interval_s=1.0)
+    mapped, keyed = meter.measure([], PLAN, interval_s=1.0)
+    assert mapped.tasks == 2
+    assert keyed.nodes == ("a", "a")
+    _, rescaled = meter.measure([], {"n": OperatorPlan(3, (0, 1, 2, 0))}, interval_s=1.0)
+    assert rescaled.nodes == (), "nobody knows yet where three tasks will run"
+
+
+def test_busy_cores_of_segments_add_up_and_an_idle_one_has_none() -> None:
+    kept = BatchStamps(Stamps.of(np.empty(0, np.int64)), 0)
+    batch = FinishedBatch(BATCH, progress(0, 10.0, 2.0, 40), kept, None)
+    busy = BusyCores()
+    assert busy.measure({"main": [], "second": []}, idle=()) is None
+    assert busy.measure({"main": [batch], "second": []}, idle=()) == pytest.approx(1.5)
+    assert busy.measure({"main": [], "second": [batch]}, idle=()) == pytest.approx(3.0)
+    assert busy.measure({"main": [], "second": []}, idle=("main",)) == pytest.approx(1.5)
