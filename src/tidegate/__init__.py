@@ -41,12 +41,12 @@ _HOMES = {
     "ShedClass": "pipelines.shedding",
     "Stream": "pipelines.stream",
     "pipeline": "pipelines.stream",
-    "Attachment": "spark.attach",
-    "attach": "spark.attach",
+    "Attachment": "spark.loop.attach",
+    "attach": "spark.loop.attach",
     "Run": "spark.run",
     "session": "spark.session",
-    "shedding": "spark.shedding",
-    "arrivals": "spark.source",
+    "shedding": "spark.shedding.foreign_source",
+    "arrivals": "spark.sources.arrivals",
     "read_state": "spark.state.read",
     **dict.fromkeys(
         [
