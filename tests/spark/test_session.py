@@ -73,7 +73,8 @@ print(json.dumps({name: conf.get(name) for name in names} | {"refused": refused}
 """
 
 
-def test_what_spark_submit_gave_stands(tmp_path: Path) -> None:
+def test_what_spark_submit_gave_stands(spark: SparkSession, tmp_path: Path) -> None:
+    """The session of this process goes before: it has found the Java that spark-submit needs."""
     script = tmp_path / "script.py"
     script.write_text(SUBMITTED)
     home = Path(pyspark.__file__).parent

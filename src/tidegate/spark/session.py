@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 import tidegate
 from tidegate.errors import AskedWrongly, TidegateError
-from tidegate.spark.java import require_java
+from tidegate.spark.java import use_java
 from tidegate.spark.master import Master, parse_master, require_answer
 
 DEFAULT_MASTER = "local[*]"
@@ -105,7 +105,7 @@ def _launched(place: Master, app: str, asked: Mapping[str, str]) -> SparkSession
         conf.set(option, f"{quiet} {asked.get(option, '')}".strip())
     _prepare_environment(place, directory)
     if SparkContext._gateway is None:
-        require_java()
+        use_java(directory)
     require_answer(place)
     try:
         context = SparkContext(conf=conf, gateway=SparkContext._gateway or _gateway(conf))

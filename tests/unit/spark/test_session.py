@@ -2,13 +2,11 @@
 
 import os
 import socket
-import stat
 from pathlib import Path
 
 import pytest
 
 from tidegate.errors import AskedWrongly, TidegateError
-from tidegate.spark.java import require_java
 from tidegate.spark.master import parse_master, require_answer
 from tidegate.spark.session import session, settings
 
@@ -81,50 +79,6 @@ def test_a_real_cluster_keeps_its_own_network(tmp_path: Path) -> None:
     conf = settings(parse_master("yarn"), tmp_path)
     assert "spark.driver.host" not in conf and "spark.local.dir" not in conf
     assert conf["spark.scheduler.mode"] == "FAIR"
-
-
-def fake_java(directory: Path, version: str) -> None:
-    java = directory / "bin" / "java"
-    java.parent.mkdir(parents=True)
-    java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2021-01-01' >&2\n")
-    java.chmod(java.stat().st_mode | stat.S_IXUSR)
-
-
-@pytest.mark.parametrize(("version", "major"), [("17.0.15", 17), ("21", 21), ("25-ea", 25)])
-def test_java_new_enough(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, major: int
-) -> None:
-    fake_java(tmp_path, version)
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert require_java() == major
-
-
-@pytest.mark.parametrize(("version", "major"), [("1.8.0_312", 8), ("11.0.2", 11)])
-def test_java_too_old(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, major: int
-) -> None:
-    fake_java(tmp_path, version)
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(TidegateError, match=f"is Java {major}; install Java 17") as caught:
-        require_java()
-    assert "apt-get install -y openjdk-17-jre-headless" in str(caught.value)
-
-
-def test_java_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(TidegateError, match="none was found; install Java 17"):
-        require_java()
-    monkeypatch.delenv("JAVA_HOME")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(TidegateError, match="none was found; install Java 17"):
-        require_java()
-
-
-def test_java_that_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_java(tmp_path, "none")
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(TidegateError, match="gave no version"):
-        require_java()
 
 
 def test_a_standalone_master_that_does_not_answer() -> None:
