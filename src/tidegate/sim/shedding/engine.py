@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tidegate.control.learning.smoothing import Alpha
 from tidegate.control.shedding.shedder import Look, Shedder
 from tidegate.errors import AskedWrongly
-from tidegate.models.shedding.outlook import RoundOutlook
+from tidegate.models.shedding.outlook import BatchOutlook
 from tidegate.workload.profile import Profile
 
 Vector = npt.NDArray[np.float64]
@@ -62,7 +62,7 @@ class RoundsWorld:
 
     def capacity(self, rate: float, target_s: float) -> float:
         """The most rows per second that can be kept of this rate at this mean latency."""
-        outlook = RoundOutlook(
+        outlook = BatchOutlook(
             offered_rows=0.0,
             arrival_rate=rate,
             row_s=self.row_s / self.speed,
@@ -245,7 +245,7 @@ class RoundsSimulation:
         if running is not None:
             costs_s = running.offered * meter.gather_s + running.kept * meter.row_s
             begins_s = max(at_s, running.begin_s + meter.fixed_s + costs_s)
-        outlook = RoundOutlook(
+        outlook = BatchOutlook(
             offered_rows=max(waits, 0.0) + rate * (begins_s - at_s),
             arrival_rate=rate,
             row_s=meter.row_s,
