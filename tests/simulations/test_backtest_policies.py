@@ -18,7 +18,7 @@ from tidegate.control.constraints import Constraints
 from tidegate.control.measurement import Measurement
 from tidegate.control.policy import Policy
 from tidegate.forecast import Forecast
-from tidegate.forecast.analogues import THRESHOLDS, Analogues, Outlook
+from tidegate.forecast.analogues import THRESHOLDS, Analogues, WindowOutlook
 from tidegate.forecast.arma import walk
 from tidegate.models.capacity.bayes import BayesianCapacity
 from tidegate.models.capacity.choice import choose
@@ -131,12 +131,12 @@ class Fixed:
     """An outlook of one shape at any level."""
 
     def __init__(self, level: float, shape: np.ndarray) -> None:
-        self._outlook = Outlook(level, shape, False)
+        self._outlook = WindowOutlook(level, shape, False)
 
     def observe(self, load: float, at_s: float) -> None:
         pass
 
-    def outlook(self) -> Outlook:
+    def outlook(self) -> WindowOutlook:
         return self._outlook
 
 
