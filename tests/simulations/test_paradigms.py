@@ -10,7 +10,7 @@ from tidegate.sim.placement.elastic import Experiment, micro, run, stocks
 from tidegate.sim.placement.fluid import QUEUE_S, Fluid
 from tidegate.sim.placement.key_load import ShuffledZipf, Stocks
 from tidegate.sim.placement.nodes import Nodes
-from tidegate.sim.placement.paradigms import Groups, Paradigm
+from tidegate.sim.placement.paradigms import Paradigm, ShardGroups
 from tidegate.sim.placement.split_and_merge import Regrouping
 
 
@@ -159,7 +159,7 @@ def test_idle_executors_are_merged_within_their_operator() -> None:
 
 
 def test_regrouping_keeps_every_shard_and_every_core_whose_it_was() -> None:
-    groups = Groups(
+    groups = ShardGroups(
         Nodes(count=4, cores_each=2),
         np.repeat([0, 1, 2], 8),
         np.full(3, 0.001),

@@ -10,7 +10,7 @@ from tidegate.errors import AskedWrongly, nearest
 from tidegate.sim.placement.fluid import Fluid
 from tidegate.sim.placement.key_load import KeyLoad, ShuffledZipf, Stocks
 from tidegate.sim.placement.nodes import Nodes
-from tidegate.sim.placement.paradigms import PARADIGMS, Groups, Paradigm
+from tidegate.sim.placement.paradigms import PARADIGMS, Paradigm, ShardGroups
 from tidegate.sim.placement.split_and_merge import Regrouping
 
 STEP_S = 0.1
@@ -162,7 +162,7 @@ class _Run:
             [np.arange(each) * many // each + first[n] for n, many in enumerate(groups)]
         )
         self._bytes = np.repeat(passing, each)
-        self._groups = Groups(
+        self._groups = ShardGroups(
             self._nodes,
             group_of,
             work_s[per_group],
