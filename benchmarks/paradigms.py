@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tidegate.benching import Bench, Options, at_least, at_most
-from tidegate.sim.placement.elastic import Experiment, Outcome, micro, stocks
+from tidegate.sim.placement.elastic import ElasticOutcome, Experiment, micro, stocks
 from tidegate.sim.placement.elastic import run as simulate
 from tidegate.sim.placement.key_load import ShuffledZipf
 from tidegate.sim.placement.nodes import Nodes
@@ -70,7 +70,7 @@ def run(options: Options) -> Bench:
     return Bench("paradigms", results, aims)
 
 
-Outcomes = dict[tuple[int, Paradigm], Outcome]
+Outcomes = dict[tuple[int, Paradigm], ElasticOutcome]
 
 
 def _omega(options: Options, results: Results) -> tuple[Outcomes, Outcomes]:
@@ -110,7 +110,7 @@ def _grid(options: Options, results: Results) -> None:
                 _note(options, results, "executors and shards", experiment, omega=omega)
 
 
-def _regrouped(options: Options, results: Results) -> tuple[Outcome, Outcome]:
+def _regrouped(options: Options, results: Results) -> tuple[ElasticOutcome, ElasticOutcome]:
     """Figure 13's worst case, one executor for all cores and large tuples, with and without splits.
 
     The interval is short, so that all splits are done when the warm-up ends.
@@ -125,7 +125,7 @@ def _regrouped(options: Options, results: Results) -> tuple[Outcome, Outcome]:
     return first, _note(options, results, "one executor, split", often, omega=2)
 
 
-def _exchange(options: Options, results: Results) -> dict[Paradigm, Outcome]:
+def _exchange(options: Options, results: Results) -> dict[Paradigm, ElasticOutcome]:
     """Table 2 and figure 16: the stock exchange."""
     return {
         paradigm: _note(options, results, "stock exchange", _timed(stocks(paradigm), options))
@@ -158,7 +158,7 @@ def _note(
     experiment: Experiment,
     *,
     omega: int | None = None,
-) -> Outcome:
+) -> ElasticOutcome:
     outcome = simulate(experiment)
     seconds = np.array(outcome.series[round(experiment.warm_up_s) :])
     row: dict[str, Any] = {

@@ -67,7 +67,7 @@ class Experiment:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ElasticOutcome:
     """The measurements of a run after its warm-up."""
 
     throughput: float
@@ -131,7 +131,7 @@ def stocks(paradigm: Paradigm) -> Experiment:
     )
 
 
-def run(experiment: Experiment) -> Outcome:
+def run(experiment: Experiment) -> ElasticOutcome:
     """Simulate an experiment."""
     return _Run(experiment).run()
 
@@ -197,7 +197,7 @@ class _Run:
             [np.bincount(shards, shares, self._each) for shards in self._shard_of]
         )
 
-    def run(self) -> Outcome:
+    def run(self) -> ElasticOutcome:
         what, fluid = self._what, self._fluid
         steps = round(what.seconds / STEP_S)
         warm = round(what.warm_up_s / STEP_S)
@@ -233,7 +233,7 @@ class _Run:
         seen = emitted[warm:]
         seconds = len(seen) * STEP_S
         times = self._groups.scheduling_s
-        return Outcome(
+        return ElasticOutcome(
             float(seen.sum()) / seconds,
             float(
                 latency[warm:].mean() if what.patient else np.average(latency[warm:], weights=seen)
