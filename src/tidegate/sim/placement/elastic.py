@@ -11,7 +11,7 @@ from tidegate.sim.placement.fluid import Fluid
 from tidegate.sim.placement.key_load import KeyLoad, ShuffledZipf, Stocks
 from tidegate.sim.placement.nodes import Nodes
 from tidegate.sim.placement.paradigms import PARADIGMS, Paradigm, ShardGroups
-from tidegate.sim.placement.split_and_merge import Regrouping
+from tidegate.sim.placement.split_and_merge import SimulatedRegrouping
 
 STEP_S = 0.1
 CONTROL_S = 1.0
@@ -171,9 +171,9 @@ class _Run:
             naive=experiment.paradigm == "naive-ec",
             operator_of=per_group,
         )
-        self._regrouping: Regrouping | None = None
+        self._regrouping: SimulatedRegrouping | None = None
         if elastic and experiment.regroup_every_s is not None:
-            self._regrouping = Regrouping(self._groups, experiment.regroup_every_s)
+            self._regrouping = SimulatedRegrouping(self._groups, experiment.regroup_every_s)
         self._elastic = elastic
         self._capacity = self._nodes.cores / float(work_s.sum())
         self._per_tuple = self._arrivals(0)

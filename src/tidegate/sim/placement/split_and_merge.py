@@ -12,7 +12,7 @@ from tidegate.sim.placement.paradigms import ShardGroups, Vector
 
 
 @dataclass(slots=True, eq=False)
-class Regrouping:
+class SimulatedRegrouping:
     """Regroups the executors of each operator at a coarse interval, within the operator."""
 
     groups: ShardGroups
