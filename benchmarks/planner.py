@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tidegate.benching import Aim, Bench, Options, at_least, at_most
-from tidegate.control.allocation.allocate import Allocation, assign, provision
+from tidegate.control.allocation.allocate import CoreAllocation, assign, provision
 from tidegate.models.queueing.stations import Queues
 
 SERVICE_RATES = [1.6, 1.45, 40.0]
@@ -53,7 +53,7 @@ def _small(cores: int, rounds: int) -> dict[str, Any]:
     rate = RATE_PER_CORE * cores
     rates = [rate, rate, rate]
 
-    def decide() -> Allocation:
+    def decide() -> CoreAllocation:
         return assign(Queues.of(rates, SERVICE_RATES), cores)
 
     answer = decide()
