@@ -10,7 +10,7 @@ from tidegate.control.baselines.dynamic_allocation import DynamicAllocation
 from tidegate.control.baselines.fixed import GroundTruth, StaticPeak
 from tidegate.control.baselines.hpa import UtilisationThreshold
 from tidegate.control.bounds import Bounds
-from tidegate.control.capacity.cycle import Ahead, Cycle
+from tidegate.control.capacity.cycle import Cycle, PlanAhead
 from tidegate.control.capacity.mst import TABLE_III, MstPolicy
 from tidegate.control.capacity.price import PRICES, Price
 from tidegate.control.capacity.priced import PricedCapacity
@@ -186,7 +186,7 @@ def test_policies_repeat_themselves() -> None:
 
 
 def test_a_plan_adds_ahead_and_lets_go_at_the_cycle() -> None:
-    ahead = Ahead(Cycle())
+    ahead = PlanAhead(Cycle())
     now = measured(8, 10.0, machines=5)
     assert ahead.plan(9, "more", now).cores == 9
     assert ahead.begin(measured(10, 10.0, machines=9)).holds
