@@ -12,7 +12,7 @@ from tidegate.benching import Bench, Options, at_least, at_most
 from tidegate.control.assemble import DEFAULT_SHEDDER, SHEDDERS, new_shedder
 from tidegate.models.shedding.estimate import estimated_count, estimated_mean, estimated_sum
 from tidegate.sim.sharing.many_pipelines import Crowd, crowd
-from tidegate.sim.shedding.engine import simulate_rounds
+from tidegate.sim.shedding.engine import simulate_engine
 from tidegate.sim.shedding.experiment import (
     BODIES,
     INTERVAL_S,
@@ -136,7 +136,7 @@ def _queries(options: Options) -> list[dict[str, Any]]:
     for queries in QUERIES[::3] if options.quick else QUERIES:
         world = engine_world(queries, 80.0)
         for name in (DEFAULT_SHEDDER, None):
-            found = simulate_rounds(world, None if name is None else new_shedder(name, 1.0))
+            found = simulate_engine(world, None if name is None else new_shedder(name, 1.0))
             rows.append(
                 {
                     "body": "engine",

@@ -20,7 +20,7 @@ from tidegate.control.shedding.shedder import LEAST_KEEP, Look, most_keep
 from tidegate.errors import AskedWrongly
 from tidegate.models.microbatch.batch_cost import BatchCost
 from tidegate.models.shedding.outlook import BatchOutlook
-from tidegate.sim.shedding.engine import RoundsWorld, simulate_rounds
+from tidegate.sim.shedding.engine import EngineWorld, simulate_engine
 from tidegate.sim.shedding.experiment import BODIES, judge, overload, paper_load
 from tidegate.workload.profile import constant, steps
 
@@ -172,8 +172,8 @@ def test_the_papers_fixed_gain_is_worse_at_three_seconds() -> None:
 
 
 def test_an_engine_with_room_sheds_nothing() -> None:
-    world = RoundsWorld(profile=constant(1000.0), queries=80, seconds=20.0)
-    outcome = simulate_rounds(world, new_shedder("model", 0.5))
+    world = EngineWorld(profile=constant(1000.0), queries=80, seconds=20.0)
+    outcome = simulate_engine(world, new_shedder("model", 0.5))
     assert (outcome.keep == 1.0).all()
     assert outcome.kept.sum() == outcome.offered.sum()
     assert outcome.mean_latency_s(5.0) < 0.2
@@ -185,10 +185,10 @@ def test_a_target_below_the_floor_is_refused_before_the_run() -> None:
 
 
 def test_an_overload_that_ends_is_forgotten() -> None:
-    world = RoundsWorld(
+    world = EngineWorld(
         profile=steps([(0.0, 500.0), (10.0, 3000.0), (20.0, 500.0)]), queries=100, seconds=40.0
     )
-    outcome = simulate_rounds(world, new_shedder("model", 1.0))
+    outcome = simulate_engine(world, new_shedder("model", 1.0))
     shed = outcome.decided_s[outcome.keep < 1.0]
     assert shed.min() > 10.0 and shed.max() < 25.0
 
