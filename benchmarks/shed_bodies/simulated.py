@@ -23,7 +23,7 @@ from tidegate.sim.shedding.experiment import (
     overload,
     pooled,
 )
-from tidegate.sim.shedding.until_cores_come import TARGET_S, UntilCores, shed_until_cores
+from tidegate.sim.shedding.until_cores_come import TARGET_S, UntilCoresOutcome, shed_until_cores
 from tidegate.view.pages.svg import Line, Panel, write_svg
 
 TARGETS_S = (0.5, 1.0, 2.0, 3.0)
@@ -160,7 +160,7 @@ def _together(options: Options) -> list[tuple[str, Crowd]]:
     return found
 
 
-def _until_cores(slow: UntilCores, without: UntilCores) -> list[dict[str, Any]]:
+def _until_cores(slow: UntilCoresOutcome, without: UntilCoresOutcome) -> list[dict[str, Any]]:
     """A fourfold surge with cores that are granted after 20 s; latencies since the surge."""
     return [
         {
