@@ -19,7 +19,7 @@ from tidegate.control.measurement import Measurement
 from tidegate.control.policy import Policy
 from tidegate.forecast import Forecast
 from tidegate.forecast.analogues import THRESHOLDS, Analogues, WindowOutlook
-from tidegate.forecast.arma import walk
+from tidegate.forecast.arma import random_walk
 from tidegate.models.capacity.bayes import BayesianCapacity
 from tidegate.models.capacity.choice import choose
 
@@ -63,7 +63,7 @@ class LastWithSpread:
         self._values.append(value)
 
     def forecast(self, steps: int) -> Forecast:
-        return walk(np.array(self._values), steps)
+        return random_walk(np.array(self._values), steps)
 
 
 def every_policy() -> list[Policy]:
