@@ -1,8 +1,8 @@
-"""Scaling policies over weeks of load: the paper's grid, the default policy, and ARMA's speed.
+"""Scaling policies over weeks of load: the MST paper's grid, our policy, and ARMA's speed.
 
-Give the real weeks by path: `worldcup` and `tweets` (default ../shared/traces/...); those that are
-not there are left out, the generated weeks always run. `seeds` (of the default policy's part; the
-paper's grid has its five) and `processes` change the size.
+Give the real weeks by path with `worldcup` and `tweets` (default ../shared/traces/...). Missing
+ones are left out; the generated weeks always run. `seeds` (for our policy; the paper's grid has
+five) and `processes` change the size.
 """
 
 import statistics
@@ -28,7 +28,7 @@ from tidegate.workload.weeks import WEEKS
 RHOS = (0.90, 0.95, 0.99)
 REAL = {"worldcup": "worldcup98.csv", "tweets": "twitter-2021-08.csv"}
 COST_AIMS = {"worldcup": 1.25, "tweets": 1.6}
-"""Largest cost against the ground truth at rho = 0.99, mean of the eight applications."""
+"""The largest cost relative to the ground truth at rho = 0.99, averaged over the applications."""
 APPS = list(APPLICATIONS.values())
 GIVEN = Tuning()
 TUNINGS = {
@@ -41,7 +41,7 @@ TUNINGS = {
 
 
 def run(options: Options) -> Bench:
-    """Every part in turn; `quick` is one seed and no table of tunings."""
+    """Run every part in turn; `quick` uses one seed and skips the table of tunings."""
     seeds = int(options.extra.get("seeds", 1 if options.quick else 2))
     traces = _traces(options)
     shared = {name: TraceForecasts(trace) for name, trace in traces.items()}
@@ -70,7 +70,7 @@ def _traces(options: Options) -> dict[str, np.ndarray]:
 def _arma_speed(
     trace: np.ndarray, options: Options, results: list[dict[str, Any]], aims: list[Aim]
 ) -> None:
-    """One fit of ARMA(1, 2) to a window of 100, ours and statsmodels', on the same windows."""
+    """Time one fit of ARMA(1, 2) to a window of 100, ours and statsmodels', on the same windows."""
     from statsmodels.tsa.arima.model import ARIMA
 
     starts = np.linspace(0, len(trace) - 100, 5 if options.quick else 20).astype(int)
@@ -101,7 +101,7 @@ def _paper_grid(
     results: list[dict[str, Any]],
     aims: list[Aim],
 ) -> None:
-    """Table III: eight policies, eight applications, five seeds; forecasts included in the time."""
+    """Table III: eight policies, eight applications, five seeds; the time includes forecasts."""
     names = list(TABLE_III)
     began = time.perf_counter()
     scores = list(grid(shared, names, APPS, seeds, 0.95, processes=_processes(options)))
@@ -134,7 +134,7 @@ def _default_policy(
     results: list[dict[str, Any]],
     aims: list[Aim],
 ) -> dict[str, dict[str, float]]:
-    """The priced policy and, beside it, the same one held to the paper's cycle, on every trace."""
+    """The priced policy, and the same policy with the paper's cycle, on every trace."""
     at_most_late: dict[str, dict[str, float]] = {}
     for name, one in shared.items():
         least = np.mean([_least(one, app) for app in APPS])
@@ -177,7 +177,7 @@ def _peers(
     results: list[dict[str, Any]],
     aims: list[Aim],
 ) -> None:
-    """The cheapest other policy that reaches the QoS that ours reached at rho = 0.99."""
+    """The cheapest other policy that reaches the QoS of ours at rho = 0.99."""
     others = [p for p in MACHINE_POLICIES if not p.startswith(PRICED) and p != "ground-truth"]
     for name, one in shared.items():
         scores = list(grid(one, others, APPS, 1, RHOS[-1], processes=_processes(options)))
@@ -200,7 +200,7 @@ def _leave_one_out(
     results: list[dict[str, Any]],
     aims: list[Aim],
 ) -> None:
-    """The tuning that is best on all traces but one, tried on that one."""
+    """Try the tuning that is best on all traces but one on the remaining trace."""
     apps = [APPLICATIONS["grep"], APPLICATIONS["unique-visitor"]]
     target = RHOS[-1]
     cost: dict[tuple[str, str], float] = {}
@@ -239,7 +239,7 @@ def _leave_one_out(
 
 
 def _unseen(options: Options, results: list[dict[str, Any]], aims: list[Aim]) -> None:
-    """Loads of other kinds, written down after the last choice was made; one application."""
+    """Loads of other kinds, defined after the tuning was final, with one application."""
     for name, trace in _odd_traces().items():
         shared = TraceForecasts(np.round(trace))
         for rho in (0.90, 0.99):

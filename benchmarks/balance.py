@@ -17,7 +17,7 @@ BOUND_MS = 5.0
 
 
 def run(options: Options) -> Bench:
-    """Balances even routes of skewed shards; every answer is checked against its own route."""
+    """Balance even routes of skewed shards; every result is checked against its own route."""
     results: list[dict[str, Any]] = []
     aims: list[Aim] = []
     for shards, tasks, exponent in CASES:
@@ -47,7 +47,7 @@ def _case(shards: int, tasks: int, exponent: float, rounds: int) -> dict[str, An
     for one in (answer, answer_nodes):
         reached = imbalance(loads, rerouted(route, one.moves, tasks), tasks)
         if abs(reached - one.after) > 1e-9:
-            raise AssertionError(f"said delta {one.after}, but the route gives {reached}")
+            raise AssertionError(f"reported a delta of {one.after}, but the route gives {reached}")
     taken_s: dict[bool, list[float]] = {False: [], True: []}
     for _ in range(rounds):
         for known in (False, True):

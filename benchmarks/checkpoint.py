@@ -1,4 +1,4 @@
-"""Writing offset and commit logs: the session's checkpoint manager beside Spark's default one."""
+"""Writing offset and commit logs: the session's checkpoint manager against Spark's default."""
 
 import tempfile
 import time
@@ -17,7 +17,7 @@ _DEFAULT = "FileContextBasedCheckpointFileManager"
 
 
 def run(options: Options) -> Bench:
-    """The two take turns in one session, so that a busy machine slows both."""
+    """Alternate between the two in one session, so that a busy machine slows both."""
     rounds, batches = (2, 15) if options.quick else (4, 30)
     spark = session("local[*]", "tidegate bench checkpoint")
     ours = str(spark.conf.get(_MANAGER))

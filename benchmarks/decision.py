@@ -1,4 +1,4 @@
-"""Time of a decision with 50 operators; balance, bottleneck and record included."""
+"""The time of a decision with 50 operators, including balance, bottleneck and record."""
 
 import itertools
 import time
@@ -23,7 +23,7 @@ WARM_UP = 20
 
 
 def run(options: Options) -> Bench:
-    """Simulated pipelines of 50 operators in 1, 5 and 10 segments, each tick timed."""
+    """Simulate pipelines of 50 operators in 1, 5 and 10 segments, and time each tick."""
     results: list[dict[str, Any]] = []
     for policy, segments in itertools.product(POLICIES, (1, 5, 10)):
         result = _times(policy, segments, 120 if options.quick else 600)

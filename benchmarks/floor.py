@@ -1,7 +1,7 @@
-"""The floor of a small micro-batch: 1,000 rows and a keyed count, beside Structured Streaming.
+"""The shortest micro-batch: 1,000 rows and a keyed count, against Structured Streaming.
 
-Both read the same Parquet files, one file a micro-batch, with the same number of tasks, and write
-to nothing. The figure is the median time of a whole trigger, warm.
+Both read the same Parquet files, one file per micro-batch, with the same number of tasks, and write
+to no sink. The figure is the median time of a whole trigger after a warm-up.
 """
 
 import tempfile
@@ -25,7 +25,7 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 
 
 def durations_s(query: Any, batches: int) -> list[float]:
-    """Trigger times of the batches with rows, once there are enough."""
+    """Wait for enough batches with rows; return their trigger times."""
     while True:
         spent = [
             progress["durationMs"]["triggerExecution"] / 1000
@@ -38,7 +38,7 @@ def durations_s(query: Any, batches: int) -> list[float]:
 
 
 def contenders(spark: SparkSession, feed: Path, root: Path, round_: int) -> dict[str, Any]:
-    """How to start each of them."""
+    """The functions that start each contender."""
 
     def stream() -> Any:
         reader = spark.readStream.schema("k string, v long").option("maxFilesPerTrigger", 1)
@@ -59,7 +59,7 @@ def contenders(spark: SparkSession, feed: Path, root: Path, round_: int) -> dict
         return writer.option("checkpointLocation", str(root / f"{name}-{round_}")).start()
 
     def per_key() -> Any:
-        """The same with a Python stage: what a user of Python state has today at the least."""
+        """The same with a Python stage, the least that Python state costs in Spark today."""
         counted = stream().mapInArrow(lambda blocks: blocks, "k string, v long")
         counts = counted.groupBy("k").agg(F.count("*").alias("n"))
         writer = counts.writeStream.outputMode("update").format("noop")
@@ -74,7 +74,7 @@ def contenders(spark: SparkSession, feed: Path, root: Path, round_: int) -> dict
 
 
 def run(options: Options) -> Bench:
-    """Rounds of all contenders in turn, so that noise hits all alike."""
+    """Alternate between the contenders, so that noise affects all of them alike."""
     spark = session("local[2]", "bench-floor")
     spark.conf.set("spark.sql.shuffle.partitions", str(TASKS))
     batches, rounds = (14, 1) if options.quick else (30, 3)

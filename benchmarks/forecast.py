@@ -1,4 +1,4 @@
-"""Milliseconds per ARMA fit, beside statsmodels on the same windows in the same run."""
+"""Milliseconds per ARMA fit, against statsmodels on the same windows in the same run."""
 
 import time
 import warnings
@@ -57,7 +57,7 @@ def run(options: Options) -> Bench:
 
 
 def _window(seed: int, length: int = WINDOW) -> NDArray[np.float64]:
-    """A load like a web site's: a slow walk in the logarithm under counting noise."""
+    """A load like that of a web site: a slow random walk in the logarithm, with counting noise."""
     rng = np.random.default_rng(seed)
     level = 10_000 * np.exp(np.cumsum(0.01 * rng.standard_normal(length)))
     return rng.poisson(level).astype(np.float64)
@@ -66,9 +66,9 @@ def _window(seed: int, length: int = WINDOW) -> NDArray[np.float64]:
 def _timed(
     fit: Callable[[NDArray[np.float64]], Any], windows: list[NDArray[np.float64]]
 ) -> tuple[float, list[Any]]:
-    """Median milliseconds per window of this thread's own time, and the answers.
+    """Median milliseconds of CPU time per window, and the results.
 
-    Its own time, so that other work on the machine favours neither side.
+    CPU time of this thread, so that other work on the machine favours neither side.
     """
     times, answers = [], []
     for window in windows:
@@ -79,7 +79,7 @@ def _timed(
 
 
 def _statsmodels(x: NDArray[np.float64], order: tuple[int, int]) -> float:
-    """Log-likelihood statsmodels finds, given standardised values: with them it is fastest."""
+    """The log-likelihood that statsmodels finds for standardised values, which it fits fastest."""
     scale = float(x.std())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,8 +1,8 @@
-"""State stays where it is: shard reads from the executor's own cache on four real executors.
+"""State locality: shard reads from the executor's own cache on four real executors.
 
-`local-cluster[4,1,1024]`, each executor with a cache directory of its own. Phases: nothing changes;
-a rescale from 4 to 6 tasks; nothing again; an executor is killed. Counted: shards read from the
-executor's own cache and from the durable part of the state, and the bytes fetched from there.
+It runs on `local-cluster[4,1,1024]`, with a cache directory for each executor, in four phases: no
+change; a rescale from 4 to 6 tasks; no change; an executor is killed. It counts shards read from
+the executor's own cache and from the durable state, and the bytes fetched from there.
 """
 
 import os
@@ -37,7 +37,7 @@ def add(feed: Path, number: int) -> None:
 
 
 def executor_pids() -> list[int]:
-    """Executor processes of this driver, told by the session's own directories."""
+    """The executor processes of this driver, found by the session's directories."""
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -103,7 +103,7 @@ class Watched:
 
 
 def run(options: Options) -> Bench:
-    """The four phases."""
+    """Run the four phases."""
     spark = session(f"local-cluster[{EXECUTORS},1,1024]", "bench-locality")
     calm = 6 if options.quick else 15
     results: list[dict[str, Any]] = []

@@ -1,8 +1,9 @@
-"""What measuring costs: the meter on the driver, and the stamps that tasks take of their rows.
+"""The cost of measuring: the meter on the driver, and the arrival stamps counted by tasks.
 
-A pipeline of counts runs flat out on files, with an arrival column and the loop measuring every
-second. The driver's part is the meter's own time over the run; the tasks' part is the time to stamp
-a block of rows (N_m = 1, every row, and N_m = 10) over the time that such a block takes in the run.
+A counting pipeline runs at full speed on files, with an arrival column and a loop that measures
+every second. The driver's share is the meter's time over the time of the run. The tasks' share is
+the time to count the stamps of a block of rows (every row, N_m = 1, and N_m = 10) over the time
+that the run takes for such a block.
 """
 
 import tempfile
@@ -27,7 +28,7 @@ KEYS = 50_000
 
 
 def block(seed: int) -> pa.Table:
-    """Rows of one micro-batch that arrived within a second."""
+    """The rows of one micro-batch, which arrived within a second."""
     chance = np.random.default_rng(seed)
     at_us = 1_700_000_000_000_000 + np.sort(chance.integers(0, 1_000_000, ROWS))
     return pa.table(
@@ -39,7 +40,7 @@ def block(seed: int) -> pa.Table:
 
 
 def stamp_s(every: int, repeats: int) -> float:
-    """Seconds to stamp one block."""
+    """Seconds to count the stamps of one block."""
     sample, rows = ArrivalSample("at", every), block(0)
     sample.of(rows)
     began_s = time.perf_counter()
@@ -49,7 +50,7 @@ def stamp_s(every: int, repeats: int) -> float:
 
 
 def run(options: Options) -> Bench:
-    """One run with the loop, then the stamps alone."""
+    """Time one run with the loop, then the stamps alone."""
     batches = 12 if options.quick else 40
     spark = session(f"local[{CORES}]", "bench-meter")
     with tempfile.TemporaryDirectory(prefix="tidegate-bench-") as scratch:

@@ -1,10 +1,10 @@
 """The micro-batch model on Spark: predicted against measured latency over load and tasks.
 
-A pipeline whose operators wait runs at every point of a sweep: tasks change between two
-micro-batches, the rate by its profile. Its cost (a0, a1, w) is learned from the batches of a few
-calibration points between the others, and every other point is predicted from that cost alone:
+A pipeline whose operators sleep runs at every point of a sweep: the tasks change between two
+micro-batches, and the rate follows a profile. The cost (a0, a1, w) is learned from the batches of a
+few calibration points spread over the sweep. All other points are predicted from that cost alone:
 E[T] = 1.5 (a0 + a1 k) / (1 - lambda w delta / k), with the imbalance delta of rows that fall on
-tasks by chance.
+tasks at random.
 """
 
 import tempfile
@@ -35,19 +35,19 @@ from tidegate.spark.start import start
 from tidegate.workload.profile import steps
 
 WAIT_S = 0.003
-"""Of each row in each of the two operators."""
+"""The time that each row takes in each of the two operators."""
 WORK_S = 2 * WAIT_S
 CALIBRATION = ((4, 0.3), (4, 0.7), (12, 0.3), (12, 0.6))
-"""(tasks, rho) of the points that are learned from."""
+"""The calibration points, as (tasks, rho)."""
 SWEEP = tuple((tasks, rho) for tasks in (3, 6, 9, 14) for rho in (0.25, 0.45, 0.65))
 _SETTLE = 0.35
-"""Share of a point's time that passes before it is measured."""
+"""The share of a point's time before the measurement begins."""
 _WARM_S = 45.0
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Tasks and load, and when they hold."""
+    """A point of the sweep: tasks and load, and when they apply."""
 
     tasks: int
     rho: float
@@ -56,15 +56,14 @@ class Point:
 
     @property
     def rate(self) -> float:
-        """Rows per second that keep this share of the tasks at work."""
+        """Rows per second that keep this share of the tasks busy."""
         return self.rho * self.tasks / WORK_S
 
 
 def points(seconds: float) -> list[Point]:
-    """The sweep in an order that mixes light and heavy, a calibration point before every third.
+    """The sweep, mixing light and heavy points, with a calibration point before every third.
 
-    Spark goes on getting faster for minutes, so what is learned at one moment only would be wrong
-    at another.
+    Spark keeps getting faster for minutes, so a cost learned at one time only would be wrong later.
     """
     sweep = sorted(SWEEP, key=lambda point: (point[0] * 7 + point[1] * 100) % 11)
     order = []
@@ -82,7 +81,7 @@ Finished = tuple[BatchResult, BatchProgress]
 
 
 def visit(run: Run, stops: list[Point], options: Options) -> list[Finished]:
-    """Go from point to point; the batches that ended, in order."""
+    """Visit all points; return the batches that ended, in order."""
     meter = QueryMeter(run.queries["main"])
     waiting: dict[int, BatchProgress] = {}
     done: list[Finished] = []
@@ -109,7 +108,7 @@ def visit(run: Run, stops: list[Point], options: Options) -> list[Finished]:
 
 
 def first_arrival_s(done: list[Finished]) -> float | None:
-    """When the first row came, which is when the profile began."""
+    """When the first row arrived, which is when the profile began."""
     for result, _ in done:
         slots = [r.stamps.slots[0] for r in result.reports if r.stamps is not None and r.rows_in]
         if slots:
@@ -118,7 +117,7 @@ def first_arrival_s(done: list[Finished]) -> float | None:
 
 
 def within(done: list[Finished], point: Point, began_s: float) -> list[Finished]:
-    """Batches that began and ended while the point held, after it had settled."""
+    """Batches that began and ended during a point, after it had settled."""
     first_s = began_s + point.begins_s + _SETTLE * point.seconds
     last_s = began_s + point.begins_s + point.seconds
     return [
@@ -132,7 +131,7 @@ def within(done: list[Finished], point: Point, began_s: float) -> list[Finished]
 
 
 def imbalance(result: BatchResult) -> float:
-    """delta of a batch: slowest over mean, weighted over the stages."""
+    """delta of a batch: the slowest task over the mean, weighted over the stages."""
     busy = [[r.busy_s for r in result.of(name)] for name in ("ask", "count")]
     return float(sum(max(b) for b in busy) / sum(np.mean(b) for b in busy))
 
@@ -160,9 +159,9 @@ def learn(done: list[Finished], stops: list[Point], began_s: float) -> BatchCost
 
 
 def predict_s(cost: BatchCost, point: Point) -> float:
-    """E[T] of a point that was not measured: rows in a batch and their imbalance settle together.
+    """Predict E[T] of a point; the rows of a batch and their imbalance depend on each other.
 
-    Only the keyed half of the work falls on tasks by chance; a map's rows are dealt out evenly.
+    Only the keyed half of the work falls on tasks at random; a map's rows are distributed evenly.
     """
     delta = 1.0
     for _ in range(30):
@@ -173,7 +172,7 @@ def predict_s(cost: BatchCost, point: Point) -> float:
 
 
 def measured_s(batches: list[Finished]) -> float:
-    """Mean sojourn of the rows of some batches."""
+    """Mean sojourn time of the rows of these batches."""
     stamped = []
     for result, progress in batches:
         parts = [r.stamps for r in result.reports if r.stamps is not None]
@@ -183,7 +182,7 @@ def measured_s(batches: list[Finished]) -> float:
 
 
 def run(options: Options) -> Bench:
-    """One pipeline through all points."""
+    """Run one pipeline through all points."""
     stops = points(8.0 if options.quick else 16.0)
     end_s = stops[-1].begins_s + stops[-1].seconds
     profile = steps([(0.0, 200.0), *((point.begins_s, point.rate) for point in stops)])

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tidegate.benching import Bench, Options, at_least, at_most
-from tidegate.sim.placement.elastic import Experiment, Outcome, micro, stocks
+from tidegate.sim.placement.elastic import ElasticOutcome, Experiment, micro, stocks
 from tidegate.sim.placement.elastic import run as simulate
 from tidegate.sim.placement.key_load import ShuffledZipf
 from tidegate.sim.placement.nodes import Nodes
@@ -14,7 +14,7 @@ from tidegate.sim.placement.paradigms import PARADIGMS, Paradigm
 
 Results = list[dict[str, Any]]
 OPEN_LOAD = 0.4
-"""Of what all cores can process: even the static paradigm carries it."""
+"""The load relative to the capacity of all cores; even the static paradigm can carry it."""
 
 
 def run(options: Options) -> Bench:
@@ -70,13 +70,13 @@ def run(options: Options) -> Bench:
     return Bench("paradigms", results, aims)
 
 
-Outcomes = dict[tuple[int, Paradigm], Outcome]
+Outcomes = dict[tuple[int, Paradigm], ElasticOutcome]
 
 
 def _omega(options: Options, results: Results) -> tuple[Outcomes, Outcomes]:
-    """Figure 6: the most that goes through, and latency at a load that all could carry.
+    """Figure 6: the highest throughput, and latency at a load that all can carry.
 
-    For figure 7 there is the lowest second, and the share of seconds below 90 % of the median.
+    For figure 7: the lowest second, and the share of seconds below 90 % of the median.
     """
     most: Outcomes = {}
     held: Outcomes = {}
@@ -110,10 +110,10 @@ def _grid(options: Options, results: Results) -> None:
                 _note(options, results, "executors and shards", experiment, omega=omega)
 
 
-def _regrouped(options: Options, results: Results) -> tuple[Outcome, Outcome]:
-    """Figure 13's worst case, one executor for all cores and large tuples, left alone and split.
+def _regrouped(options: Options, results: Results) -> tuple[ElasticOutcome, ElasticOutcome]:
+    """Figure 13's worst case, one executor for all cores and large tuples, with and without splits.
 
-    The interval is short so that all splits are done when the warm-up ends.
+    The interval is short, so that all splits are done when the warm-up ends.
     """
     alone = replace(
         _timed(micro(2, "executor-centric", tuple_bytes=8192.0), options),
@@ -125,7 +125,7 @@ def _regrouped(options: Options, results: Results) -> tuple[Outcome, Outcome]:
     return first, _note(options, results, "one executor, split", often, omega=2)
 
 
-def _exchange(options: Options, results: Results) -> dict[Paradigm, Outcome]:
+def _exchange(options: Options, results: Results) -> dict[Paradigm, ElasticOutcome]:
     """Table 2 and figure 16: the stock exchange."""
     return {
         paradigm: _note(options, results, "stock exchange", _timed(stocks(paradigm), options))
@@ -134,7 +134,7 @@ def _exchange(options: Options, results: Results) -> dict[Paradigm, Outcome]:
 
 
 def _sizes(options: Options, results: Results) -> None:
-    """Table 3, and a thousand nodes; keys grow with the cluster, or one key would bound it."""
+    """Table 3, and a thousand nodes; keys grow with the cluster, or one key would limit it."""
     for nodes in (8, 16, 32, 1000):
         experiment = replace(
             _timed(micro(2, "executor-centric", keys=nodes * 10_000 // 32), options),
@@ -147,7 +147,7 @@ def _sizes(options: Options, results: Results) -> None:
 
 
 def _timed(experiment: Experiment, options: Options) -> Experiment:
-    """How long each runs: whole cycles of shuffles after the warm-up."""
+    """Set how long each runs: whole cycles of shuffles after the warm-up."""
     return replace(experiment, seconds=45.0 if options.quick else 75.0, warm_up_s=15.0)
 
 
@@ -158,7 +158,7 @@ def _note(
     experiment: Experiment,
     *,
     omega: int | None = None,
-) -> Outcome:
+) -> ElasticOutcome:
     outcome = simulate(experiment)
     seconds = np.array(outcome.series[round(experiment.warm_up_s) :])
     row: dict[str, Any] = {

@@ -12,17 +12,17 @@ from tidegate.control.placement.place import Counts, Executors, place, transitio
 SMALL = (32, 8, 32)
 LARGE = (1000, 64, 1000)
 SMALL_MS, LARGE_MS = 5.0, 200.0
-"""The paper's scheduler took 5.7 ms at 32 nodes; the large one is our own aim."""
+"""Aims: the paper's scheduler took 5.7 ms at 32 nodes; the aim for the larger size is our own."""
 SHARDS, SHARD_BYTES = 256, 32 * 1024
 SWING = 0.15
-"""How much an executor's load changes between two decisions, as a standard deviation."""
+"""Standard deviation of the change of an executor's load between two decisions."""
 
 
 def run(options: Options) -> Bench:
-    """Decisions one after the other, each from where the last one left the cores.
+    """Make decisions one after the other, each from the placement of the last.
 
-    Compiled code is warmed up by decisions that are not timed. A decision is one thread that waits
-    for nothing: its own time is measured, so that other work on the machine does not count.
+    The first decisions warm up the compiled code and are not timed. The measure is the CPU time of
+    the thread, so that other work on the machine does not count.
     """
     results = []
     for nodes, cores_each, executors in (SMALL, LARGE):
@@ -80,7 +80,7 @@ def _case(nodes: int, cores_each: int, count: int, decisions: int) -> dict[str, 
 
 
 def _asked(rng: np.random.Generator, count: int, cores: int) -> Counts:
-    """Cores per executor that fill the cluster but for a tenth."""
+    """Cores per executor that fill nine tenths of the cluster."""
     load = np.exp(rng.normal(0.0, SWING, count))
     return np.maximum(np.floor(0.9 * cores * load / load.sum()), 1).astype(np.int64)
 

@@ -1,4 +1,4 @@
-"""Time of a decision against the number of cores (DRS table II), and for very large networks."""
+"""The time of a decision by number of cores (DRS table II), and for very large networks."""
 
 import itertools
 import statistics
@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 
 from tidegate.benching import Aim, Bench, Options, at_least, at_most
-from tidegate.control.allocation.allocate import Allocation, assign, provision
+from tidegate.control.allocation.allocate import CoreAllocation, assign, provision
 from tidegate.models.queueing.stations import Queues
 
 SERVICE_RATES = [1.6, 1.45, 40.0]
 RATE_PER_CORE = 13.0 / 22.0
 DRS_MICROSECONDS = {12: 4.6, 24: 8.2, 48: 19.0, 96: 79.0, 192: 438.0}
-"""DRS's released Java code on a machine like ours; from 96 cores on its factorials overflow and it
-gives 20 cores to the operator that needs 2."""
+"""Times of DRS's published Java code on a similar machine. From 96 cores on its factorials
+overflow, and it gives 20 cores to the operator that needs 2."""
 
 
 def run(options: Options) -> Bench:
-    """Small networks as DRS times them, then large ones; every answer is checked."""
+    """Time small networks as DRS does, then large ones; every result is checked."""
     results: list[dict[str, Any]] = []
     aims: list[Aim] = []
     for cores, drs_us in DRS_MICROSECONDS.items():
@@ -45,15 +45,15 @@ def run(options: Options) -> Bench:
 
 
 def _small(cores: int, rounds: int) -> dict[str, Any]:
-    """A decision from three rates as Python floats to cores, everything counted.
+    """Time a whole decision, from three rates as Python floats to cores.
 
-    The best of many short rounds, short enough that some run undisturbed on a busy machine; the
-    median round is reported beside it.
+    The result is the best of many rounds, which are short enough that some run undisturbed on a
+    busy machine; the median round is reported too.
     """
     rate = RATE_PER_CORE * cores
     rates = [rate, rate, rate]
 
-    def decide() -> Allocation:
+    def decide() -> CoreAllocation:
         return assign(Queues.of(rates, SERVICE_RATES), cores)
 
     answer = decide()
@@ -70,7 +70,7 @@ def _small(cores: int, rounds: int) -> dict[str, Any]:
 
 
 def _brute_force(rates: list[float], cores: int) -> list[int]:
-    """The best of all splits of the cores."""
+    """The latency of the best split of the cores, by trying all of them."""
     queues = Queues.of(rates, SERVICE_RATES)
     low = queues.stable_from
     splits = np.array(
@@ -85,7 +85,7 @@ def _brute_force(rates: list[float], cores: int) -> list[int]:
 
 
 def _large(stations: int, cores: int, repeats: int) -> dict[str, Any]:
-    """Stations of mixed speed and load that leave a tenth of the cores spare."""
+    """Stations of mixed speed and load that leave a tenth of the cores idle."""
     random = np.random.default_rng(7)
     service = random.uniform(0.5, 50.0, stations)
     share = random.uniform(0.1, 1.9, stations)

@@ -1,7 +1,7 @@
-"""From 2 to 8 tasks under load with a million keys: how long are there no results?
+"""A rescale from 2 to 8 tasks under load with a million keys: how long is the gap in results?
 
-Ours rescales between two micro-batches. The other way is Spark's own: stop the query, repartition
-its checkpoint (4.2+, RocksDB state), start it again. The operator's cost is CPU on this machine's
+Tidegate rescales between two micro-batches. Spark's own way is to stop the query, repartition its
+checkpoint (4.2+, RocksDB state) and start it again. The operator's cost is CPU on this machine's
 few cores, so the aim is the length of the gap, not a speed-up.
 """
 
@@ -25,7 +25,7 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 
 
 def write_feed(directory: Path, keys: int, batches: int, rows: int) -> None:
-    """The first file holds every key, the others `rows` random ones each."""
+    """Write the input: the first file has every key, the others have `rows` random ones each."""
     directory.mkdir(parents=True)
     chance = np.random.default_rng(0)
     for number in range(batches):
@@ -37,7 +37,7 @@ def write_feed(directory: Path, keys: int, batches: int, rows: int) -> None:
 
 
 def ours(spark: SparkSession, feed: Path, place: Path, batches: int) -> dict[str, Any]:
-    """Rescale live, half way."""
+    """Rescale our pipeline while it runs, half way through the input."""
     summary = tg.aggregate(n=tg.count(), total=tg.sum("v"))
     reader = spark.readStream.schema("k string, v long").option("maxFilesPerTrigger", 1)
     flow = (
@@ -72,10 +72,10 @@ def _offered(feed: Path) -> int:
 
 
 def sparks(spark: SparkSession, feed: Path, place: Path, batches: int) -> dict[str, Any]:
-    """Stop, repartition the checkpoint, start again.
+    """Stop Spark's query, repartition its checkpoint, and start it again.
 
-    Spark repartitions only a checkpoint whose last batch is finished, and a stop may come in the
-    middle of one. So it gets the first half of the files alone and is stopped when they are done.
+    Spark can only repartition a checkpoint whose last batch is finished, and a stop may interrupt
+    one. So the query gets only the first half of the files, and is stopped when they are done.
     """
     half = batches // 2
     files = sorted(feed.glob("*.parquet"))
@@ -126,7 +126,7 @@ def sparks(spark: SparkSession, feed: Path, place: Path, batches: int) -> dict[s
 
 
 def run(options: Options) -> Bench:
-    """Both ways on the same files."""
+    """Run both ways on the same files."""
     spark = session(f"local[{MANY}]", "bench-rescale", **{"spark.driver.memory": "6g"})
     keys, rows = (100_000, 20_000) if options.quick else (1_000_000, 50_000)
     batches = 16 if options.quick else 40

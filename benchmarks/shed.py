@@ -1,7 +1,7 @@
-"""Latency held by shedding: the model, feedback and the overload paper's fixed gain, one load.
+"""Holding latency by shedding: the model, feedback, and the overload paper's fixed gain.
 
-`--body sim` (the default) runs the paper's load in two simulated bodies, its own engine and a
-pipeline of micro-batches; `--body spark` overloads a pipeline on Spark, and `--body together` two
+`--body sim` (the default) runs the paper's load in two simulators, the paper's engine and a
+pipeline of micro-batches. `--body spark` overloads a pipeline on Spark, and `--body together` two
 pipelines of one application. `--picture FILE.svg` draws the simulated run with a target of 2 s.
 """
 
@@ -15,7 +15,7 @@ BODIES = ("sim", "spark", "together")
 
 
 def run(options: Options) -> Bench:
-    """The body that was asked for. Only that one is imported: the simulated one needs no Spark."""
+    """Run the benchmark for one body. Only that one is imported: the simulators need no Spark."""
     body = options.extra.get("body", "sim")
     if body not in BODIES:
         raise AskedWrongly(f"there is no body '{body}'{nearest(body, BODIES)}")

@@ -1,8 +1,8 @@
-"""Tuple visits per second of the network simulator, beside Ciw on the same M/M/k network.
+"""Tuple visits per second of the network simulator, against Ciw on the same M/M/k network.
 
 Both simulate the same chain of three stations (13 tuples a second; 10, 11 and 1 cores, 81 % and
-33 % busy) in the same process, one after the other; ours after compilation. A visit is one service
-completed at one station. Both must find the latency that theory gives, or speed means nothing.
+33 % busy) in the same process, one after the other; ours after compilation. A visit is a service
+completed at one station. Both must match the theoretical latency, or speed means nothing.
 """
 
 import time
@@ -33,7 +33,7 @@ REPEATS = 3
 
 
 def run(options: Options) -> Bench:
-    """Time both, the best of a few repeats each, and compare what they found with theory."""
+    """Time both, taking the best of a few repeats, and compare their results with theory."""
     predicted_s = float(Queues.of_network(NETWORK).network_latency(tuple(ALLOCATION.values())))
     options.say("compiling the simulator")
     simulate(NETWORK, ALLOCATION, seconds=10.0)
@@ -56,7 +56,7 @@ def run(options: Options) -> Bench:
 
 
 def _best(options: Options, name: str, one: Any) -> dict[str, Any]:
-    """The fastest of the repeats: the others were disturbed by something else on the machine."""
+    """The fastest of the repeats; the others were disturbed by other work on the machine."""
     rows = []
     for seed in range(REPEATS):
         visits, elapsed_s, latency_s = one(seed)

@@ -1,9 +1,9 @@
 """A changing load for a long time: memory, disk and decisions must not drift (`--minutes 20`).
 
-The demo's pipeline under a load that swings and leaps, its hot keys changing, held by the control
-loop. Driver memory is the JVM's heap after a collection and the Python process's resident set; disk
-is the checkpoint without its state and its rotated records. Both are compared between the second
-quarter of the run, when all is warm, and the last.
+The control loop runs the demo's pipeline under a load that swings and surges, with changing hot
+keys. Driver memory is the JVM's heap after a collection and the Python process's resident set;
+disk is the checkpoint without its state and its rotated records. Both are compared between the
+second quarter of the run, when everything is warm, and the last.
 """
 
 import gc
@@ -34,7 +34,7 @@ _SWING_S, _LEAP_S = 240.0, 360.0
 
 
 def swinging(seconds: float) -> Profile:
-    """A swing between 200 and 600 rows/s in four minutes, and leaps to 800."""
+    """A swing between 200 and 600 rows/s in four minutes, with surges to 800."""
     changes = []
     for second in range(int(seconds) + 1):
         rate = 400.0 + 200.0 * np.sin(2 * np.pi * second / _SWING_S)
@@ -45,7 +45,7 @@ def swinging(seconds: float) -> Profile:
 
 
 def minutes_of(options: Options) -> float:
-    """How long, as asked for."""
+    """The length of the run from the options."""
     given = options.extra.get("minutes", "1" if options.quick else "20")
     try:
         minutes = float(given)
@@ -58,7 +58,7 @@ def minutes_of(options: Options) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The driver and its disk at one moment."""
+    """Memory and disk use of the driver at one time."""
 
     at_s: float
     heap_bytes: int
@@ -69,7 +69,7 @@ class Sample:
 
 
 def sample(spark: SparkSession, checkpoint: Path) -> Sample:
-    """Collect garbage in both worlds, then look."""
+    """Collect garbage in the JVM and in Python, then measure."""
     gc.collect()
     jvm = spark.sparkContext._jvm
     assert jvm is not None
@@ -81,12 +81,12 @@ def sample(spark: SparkSession, checkpoint: Path) -> Sample:
     for file in checkpoint.rglob("*"):
         try:
             size = file.stat().st_size if file.is_file() else 0
-        except FileNotFoundError:  # cleaned meanwhile
+        except FileNotFoundError:  # it was removed in the meantime
             continue
         if "state" in file.relative_to(checkpoint).parts:
             state += size
         elif file.name.startswith("records"):
-            continue  # rotated: they fill a fixed room of their own (tidegate.recording)
+            continue  # rotated records have a fixed total size (tidegate.recording)
         else:
             other += size
             files += file.is_file()
@@ -106,7 +106,7 @@ def quarter(samples: list[Sample], number: int, what: Callable[[Sample], float])
 
 
 def reversals_a_minute(records: list[Record]) -> float:
-    """Most reversals (out after in, or in after out) within any minute."""
+    """The most reversals (scaling out after in, or in after out) within any minute."""
     changes: list[tuple[float, int]] = []
     before: int | None = None
     for record in records:
@@ -119,7 +119,7 @@ def reversals_a_minute(records: list[Record]) -> float:
 
 
 def run(options: Options) -> Bench:
-    """One run, watched."""
+    """Run the pipeline, and sample memory, disk and decisions."""
     seconds = 60.0 * minutes_of(options)
     spark = session("local[16]", "bench-soak")
     profile = swinging(seconds)

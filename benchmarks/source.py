@@ -1,4 +1,4 @@
-"""Our source of arrivals beside Spark's built-in rate source: rows per second, and smoothness."""
+"""Our source of arrivals against Spark's built-in rate source: rows per second, smoothness."""
 
 import tempfile
 import time
@@ -18,7 +18,7 @@ _LIGHT_RATE = 1_000
 
 
 def run(options: Options) -> Bench:
-    """Full load in 2-second triggers for throughput; light load, no trigger, for smoothness."""
+    """Measure throughput at full load in 2-second triggers, and smoothness at light load."""
     batches = 4 if options.quick else 12
     light_s = 6.0 if options.quick else 20.0
     spark = session("local[*]", "tidegate bench source")
@@ -67,7 +67,7 @@ def _batches(
     wanted: int | None = None,
     for_s: float | None = None,
 ) -> list[BatchProgress]:
-    """Batches with rows in them, after three to warm up: so many, or all that end in a time."""
+    """Batches with rows, after three to warm up: a given number, or all within a given time."""
     with tempfile.TemporaryDirectory(prefix="tidegate-bench-") as checkpoint:
         writer = rows.writeStream.format("noop").trigger(processingTime=trigger)
         query = writer.option("checkpointLocation", str(Path(checkpoint) / "source")).start()

@@ -1,10 +1,10 @@
-"""Keyed count and sum: our operator beside Spark's aggregation and its per-key Python APIs.
+"""Keyed count and sum: our operator against Spark's aggregation and its per-key Python APIs.
 
-Every contender reads Parquet files of the same rows, one file a micro-batch, on the same cores, and
-keeps count and sum per key. The per-key Python APIs get smaller files (20,000 rows instead of
-500,000) and a minute, because a large one takes them longer than that. Every contender runs once
-untimed, so that none pays for a cold JVM; the fast ones then run twice, the second time in the
-opposite order, and the first micro-batch of each run (planning, first state) is left out.
+Every contender reads Parquet files of the same rows, one file per micro-batch, on the same cores,
+and keeps count and sum per key. The per-key Python APIs get smaller files (20,000 rows instead of
+500,000) and a minute, because they need more than that for a large file. Every contender runs once
+untimed, so that none pays for a cold JVM. The fast ones then run twice, the second time in the
+opposite order. The first micro-batch of each run (planning, first state) is left out.
 """
 
 import tempfile
@@ -33,7 +33,7 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 
 
 def write_feed(directory: Path, keys: int, rows: int, batches: int, seed: int = 0) -> None:
-    """Parquet files of `rows` rows over `keys` keys; file times give the order."""
+    """Write Parquet files of `rows` rows over `keys` keys; their file times give the order."""
     directory.mkdir(parents=True, exist_ok=True)
     chance = np.random.default_rng(seed)
     for number in range(batches):
@@ -43,7 +43,7 @@ def write_feed(directory: Path, keys: int, rows: int, batches: int, seed: int = 
 
 
 def stream(spark: SparkSession, directory: Path) -> DataFrame:
-    """One file a micro-batch."""
+    """A stream of the files, one per micro-batch."""
     reader = spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1)
     return reader.parquet(str(directory))
 
@@ -128,7 +128,7 @@ SLOW = (run_apply_in_pandas, run_transform)
 
 
 def durations(query: Any, batches: int, limit_s: float) -> list[float]:
-    """Trigger times of the batches with rows, until there are enough; stops the query."""
+    """Wait for enough batches with rows, stop the query, and return their trigger times."""
     until = time.monotonic() + limit_s
     while time.monotonic() < until and query.isActive and len(_durations(query)) < batches:
         query.awaitTermination(0.2)
@@ -138,7 +138,7 @@ def durations(query: Any, batches: int, limit_s: float) -> list[float]:
 
 
 def measure(query: Any, rows: int, batches: int, limit_s: float) -> dict[str, Any]:
-    """Rows per second after the first micro-batch; within `limit_s` for those that are slow."""
+    """Rows per second after the first micro-batch; slow contenders get `limit_s`."""
     until = time.monotonic() + limit_s
     while time.monotonic() < until and query.isActive:
         if len(_durations(query)) >= batches:
@@ -153,7 +153,7 @@ def measure(query: Any, rows: int, batches: int, limit_s: float) -> dict[str, An
     if error is not None:
         return {"rows_per_s": 0.0, "error": str(error)[:200]}
     later = spent[1:]
-    if not later:  # not even two micro-batches: the first one's time, if there is one
+    if not later:  # fewer than two micro-batches: use the first one's time, if there is one
         done = rows * len(spent)
         return {"rows_per_s": done / (sum(spent) or limit_s), "batches": len(spent)}
     return {
@@ -223,7 +223,7 @@ def _in_turn(
     contenders: dict[str, tuple[Start, float]],
     options: Options,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each contender's figures at one number of keys."""
+    """Measure each contender at one number of keys."""
     fast = [name for name, (start, _) in contenders.items() if start not in SLOW]
     order = [*fast, *reversed(fast)]
     spent: dict[str, list[float]] = {name: [] for name in fast}
@@ -250,14 +250,14 @@ def _in_turn(
 
 
 def _warm(spark: SparkSession, root: Path, contenders: dict[str, tuple[Start, float]]) -> None:
-    """Every contender once, on little data, so that the JVM has compiled what all need."""
+    """Run every contender once on little data, so that the JVM has compiled the common code."""
     write_feed(root / "warm", 2_000, 20_000, 8)
     for name, (start, _) in contenders.items():
         durations(start(spark, root / "warm", root / f"warm-{name}"), 8, 20.0)
 
 
 def run(options: Options) -> Bench:
-    """All contenders at both sizes, then ten million keys for ours."""
+    """Run all contenders at both sizes, then ours with ten million keys."""
     spark = session(f"local[{CORES}]", "bench-state", **{"spark.driver.memory": "8g"})
     spark.conf.set("spark.sql.shuffle.partitions", str(CORES))
     rows, batches = (100_000, 4) if options.quick else (500_000, 9)
@@ -288,7 +288,7 @@ def run(options: Options) -> Bench:
             per_key = max(speed["applyInPandasWithState"], speed["transformWithStateInPandas"])
             label = f"{keys:,} keys"
             aims.append(at_least(f"times Spark's RocksDB aggregation, {label}", ours / rocks, 1.5))
-            # Not one batch in a minute counts as one row a second.
+            # A contender without a single batch in a minute counts as one row per second.
             faster = ours / max(per_key, 1.0)
             aims.append(at_least(f"times the per-key Python APIs, {label}", faster, 50))
         many = 1_000_000 if options.quick else 10_000_000

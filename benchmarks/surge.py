@@ -1,8 +1,8 @@
-"""The demo's load under five policies, one run, same seed: seconds within target and core-seconds.
+"""The demo's load under five policies with the same seed: time within target and core-seconds.
 
-Operators wait (as for a slow service), so that up to 16 tasks speed up on a machine with few cores.
-`static peak` has what the micro-batch formula says for the highest load, `static mean` what the
-mean load would need.
+Operators sleep (as if they called a slow service), so that up to 16 tasks speed up on a machine
+with few cores. `static peak` has the cores that the micro-batch model gives for the highest load,
+and `static mean` those for the mean load.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ from tidegate.view.summary import summarise
 
 
 def run(options: Options) -> Bench:
-    """Each policy in turn, on the same session."""
+    """Run each policy in turn, on the same session."""
     seconds = 60.0 if options.quick else 90.0
     peak = peak_cores()
     mean = max(CORES[0], round(peak * (LOW + (1 / 5 + 1 / 15) * (HIGH - LOW)) / HIGH))

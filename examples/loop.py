@@ -1,9 +1,9 @@
-"""Two segments and a loop: numbers go round until they are 1.
+"""Two segments and a loop: numbers go around until they are 1.
 
     python examples/loop.py
 
-Each number is halved when even, and tripled plus one when odd (Collatz), once per round; what is
-not 1 yet goes back through a channel. A second segment keeps, per number, how many rounds it took.
+In each round an even number is halved, and an odd one is tripled plus one (Collatz). A number that
+is not 1 yet goes back through a channel. A second segment keeps how many rounds each number took.
 """
 
 import tempfile
@@ -16,7 +16,7 @@ import tidegate as tg
 
 
 def step(table: pa.Table) -> pa.Table:
-    """One round for every number of a block."""
+    """One round for all numbers in a table."""
     n = table["n"].to_numpy()
     following = np.where(n == 1, 1, np.where(n % 2 == 0, n // 2, 3 * n + 1))
     rounds = table["rounds"].to_numpy() + (n != 1)
@@ -30,7 +30,7 @@ def begin(table: pa.Table) -> pa.Table:
 
 
 def expected_rounds(start: int) -> int:
-    """The same, the slow way."""
+    """The expected number of rounds, computed one step at a time."""
     rounds = 0
     while start != 1:
         start = start // 2 if start % 2 == 0 else 3 * start + 1

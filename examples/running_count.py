@@ -2,8 +2,8 @@
 
     python examples/running_count.py
 
-Rows arrive at 2,000 per second over 500 keys. After a while the keyed operator goes from 2 tasks
-to 6, between two micro-batches, with its state; at the end the counts are compared with the rows.
+Rows arrive at 2,000 per second over 500 keys. Half way, the keyed operator and its state go from 2
+tasks to 6, between two micro-batches. At the end the counts are compared with the rows.
 """
 
 import tempfile

@@ -1,8 +1,8 @@
-"""Sessions of event time: runs of a user's clicks with less than half a second between them.
+"""Sessions of event time: a user's clicks with less than half a second between them.
 
     python examples/sessions.py
 
-A session is emitted once, when the watermark says that no click can join it any more.
+A session is emitted once, when the watermark has passed its end and no click can join it.
 """
 
 import tempfile
@@ -16,7 +16,7 @@ def main(spark=None, seconds: float = 10) -> dict[str, int]:
     closed: dict[int, list[dict]] = {}
 
     def show(frame, batch_id: int) -> None:
-        closed[batch_id] = frame.toArrow().to_pylist()  # a replayed batch replaces its first try
+        closed[batch_id] = frame.toArrow().to_pylist()  # a replay replaces the first attempt
         longest = max(closed[batch_id], key=lambda row: row["clicks"], default=None)
         print(f"batch {batch_id}: {len(closed[batch_id])} sessions closed, longest {longest}")
 

@@ -12,7 +12,7 @@ from tidegate.benching import Bench, Options, at_least, at_most
 from tidegate.control.assemble import DEFAULT_SHEDDER, SHEDDERS, new_shedder
 from tidegate.models.shedding.estimate import estimated_count, estimated_mean, estimated_sum
 from tidegate.sim.sharing.many_pipelines import Crowd, crowd
-from tidegate.sim.shedding.engine import simulate_rounds
+from tidegate.sim.shedding.engine import simulate_engine
 from tidegate.sim.shedding.experiment import (
     BODIES,
     INTERVAL_S,
@@ -23,12 +23,12 @@ from tidegate.sim.shedding.experiment import (
     overload,
     pooled,
 )
-from tidegate.sim.shedding.until_cores_come import TARGET_S, UntilCores, shed_until_cores
+from tidegate.sim.shedding.until_cores_come import TARGET_S, UntilCoresOutcome, shed_until_cores
 from tidegate.view.pages.svg import Line, Panel, write_svg
 
 TARGETS_S = (0.5, 1.0, 2.0, 3.0)
 LOWEST = (1.1, 2.0, 5.0)
-"""The lowest step of the load over the capacity; the highest is three times that."""
+"""The lowest step of the load relative to the capacity; the highest is three times that."""
 QUERIES = (20, 60, 80, 120, 160, 200)
 PICTURE_TARGET_S = 2.0
 
@@ -131,12 +131,12 @@ def _settled(verdicts: list[Verdict]) -> float:
 
 
 def _queries(options: Options) -> list[dict[str, Any]]:
-    """The paper's figures 5 and 6: more and more queries, with a target of 1 s and without one."""
+    """The paper's figures 5 and 6: increasing numbers of queries, with and without a 1 s target."""
     rows = []
     for queries in QUERIES[::3] if options.quick else QUERIES:
         world = engine_world(queries, 80.0)
         for name in (DEFAULT_SHEDDER, None):
-            found = simulate_rounds(world, None if name is None else new_shedder(name, 1.0))
+            found = simulate_engine(world, None if name is None else new_shedder(name, 1.0))
             rows.append(
                 {
                     "body": "engine",
@@ -151,7 +151,7 @@ def _queries(options: Options) -> list[dict[str, Any]]:
 
 
 def _together(options: Options) -> list[tuple[str, Crowd]]:
-    """20 to 200 pipelines, targets of 1, 2 and 4 s in turn, three times what the cores carry."""
+    """20 to 200 pipelines with targets of 1, 2 and 4 s, at three times the cores' capacity."""
     found = []
     for count in (20,) if options.quick else (20, 80, 200):
         one = crowd(count)
@@ -160,8 +160,8 @@ def _together(options: Options) -> list[tuple[str, Crowd]]:
     return found
 
 
-def _until_cores(slow: UntilCores, without: UntilCores) -> list[dict[str, Any]]:
-    """A four-fold leap with cores that take 20 s to come, latencies since the leap."""
+def _until_cores(slow: UntilCoresOutcome, without: UntilCoresOutcome) -> list[dict[str, Any]]:
+    """A fourfold surge with cores that are granted after 20 s; latencies since the surge."""
     return [
         {
             "body": "micro-batch",
@@ -176,7 +176,7 @@ def _until_cores(slow: UntilCores, without: UntilCores) -> list[dict[str, Any]]:
 
 
 def _coverage(windows: int) -> float:
-    """Windows of 500 rows, half of them shed: how often the truth lies within the stated error."""
+    """How often the truth lies within the stated error: windows of 500 rows, half of them shed."""
     random = np.random.default_rng(7)
     inside = 0
     for _ in range(windows):
@@ -193,7 +193,7 @@ def _coverage(windows: int) -> float:
 
 
 def draw(path: Path) -> None:
-    """Micro-batches at 0.7 to 2.1 times the capacity: with room, without, and with room again."""
+    """Draw micro-batches at 0.7 to 2.1 times the capacity: below, above and below it again."""
     seconds, low, target_s = 90.0, 0.7, PICTURE_TARGET_S
     runs = {
         name or "nothing shed": overload(

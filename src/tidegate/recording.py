@@ -107,7 +107,7 @@ class RecordWriter:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadableRecords:
     """The records that could be read, and a description of the lines that could not."""
 
     records: tuple[Record, ...]
@@ -128,7 +128,7 @@ def read_records(where: str | Path) -> list[Record]:
     return records
 
 
-def read_readable(where: str | Path) -> Reading:
+def read_readable(where: str | Path) -> ReadableRecords:
     """Read the records that can be read, oldest first, and describe the lines that cannot.
 
     This is for looking back at a run, where part of its history is better than none. It raises an
@@ -158,7 +158,7 @@ def read_readable(where: str | Path) -> Reading:
         )
     if not records:
         raise _nothing_yet(where)
-    return Reading(tuple(records), left_out)
+    return ReadableRecords(tuple(records), left_out)
 
 
 def _lines(numbers: list[int]) -> str:

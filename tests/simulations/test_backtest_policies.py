@@ -10,7 +10,7 @@ from tidegate.control.baselines.dynamic_allocation import DynamicAllocation
 from tidegate.control.baselines.fixed import GroundTruth, StaticPeak
 from tidegate.control.baselines.hpa import UtilisationThreshold
 from tidegate.control.bounds import Bounds
-from tidegate.control.capacity.cycle import Ahead, Cycle
+from tidegate.control.capacity.cycle import Cycle, PlanAhead
 from tidegate.control.capacity.mst import TABLE_III, MstPolicy
 from tidegate.control.capacity.price import PRICES, Price
 from tidegate.control.capacity.priced import PricedCapacity
@@ -18,8 +18,8 @@ from tidegate.control.constraints import Constraints
 from tidegate.control.measurement import Measurement
 from tidegate.control.policy import Policy
 from tidegate.forecast import Forecast
-from tidegate.forecast.analogues import THRESHOLDS, Analogues, Outlook
-from tidegate.forecast.arma import walk
+from tidegate.forecast.analogues import THRESHOLDS, Analogues, WindowOutlook
+from tidegate.forecast.arma import random_walk
 from tidegate.models.capacity.bayes import BayesianCapacity
 from tidegate.models.capacity.choice import choose
 
@@ -63,7 +63,7 @@ class LastWithSpread:
         self._values.append(value)
 
     def forecast(self, steps: int) -> Forecast:
-        return walk(np.array(self._values), steps)
+        return random_walk(np.array(self._values), steps)
 
 
 def every_policy() -> list[Policy]:
@@ -131,12 +131,12 @@ class Fixed:
     """An outlook of one shape at any level."""
 
     def __init__(self, level: float, shape: np.ndarray) -> None:
-        self._outlook = Outlook(level, shape, False)
+        self._outlook = WindowOutlook(level, shape, False)
 
     def observe(self, load: float, at_s: float) -> None:
         pass
 
-    def outlook(self) -> Outlook:
+    def outlook(self) -> WindowOutlook:
         return self._outlook
 
 
@@ -186,7 +186,7 @@ def test_policies_repeat_themselves() -> None:
 
 
 def test_a_plan_adds_ahead_and_lets_go_at_the_cycle() -> None:
-    ahead = Ahead(Cycle())
+    ahead = PlanAhead(Cycle())
     now = measured(8, 10.0, machines=5)
     assert ahead.plan(9, "more", now).cores == 9
     assert ahead.begin(measured(10, 10.0, machines=9)).holds

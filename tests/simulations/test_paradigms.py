@@ -10,8 +10,8 @@ from tidegate.sim.placement.elastic import Experiment, micro, run, stocks
 from tidegate.sim.placement.fluid import QUEUE_S, Fluid
 from tidegate.sim.placement.key_load import ShuffledZipf, Stocks
 from tidegate.sim.placement.nodes import Nodes
-from tidegate.sim.placement.paradigms import Groups, Paradigm
-from tidegate.sim.placement.split_and_merge import Regrouping
+from tidegate.sim.placement.paradigms import Paradigm, ShardGroups
+from tidegate.sim.placement.split_and_merge import SimulatedRegrouping
 
 
 def small(paradigm: Paradigm, omega: float = 2.0) -> Experiment:
@@ -159,7 +159,7 @@ def test_idle_executors_are_merged_within_their_operator() -> None:
 
 
 def test_regrouping_keeps_every_shard_and_every_core_whose_it_was() -> None:
-    groups = Groups(
+    groups = ShardGroups(
         Nodes(count=4, cores_each=2),
         np.repeat([0, 1, 2], 8),
         np.full(3, 0.001),
@@ -171,7 +171,7 @@ def test_regrouping_keeps_every_shard_and_every_core_whose_it_was() -> None:
     groups.home[1:] = 3
     cores = sorted(core for owned in groups.owned for core in owned)
     assert len(groups.owned[0]) > 2
-    regrouping = Regrouping(groups, every_s=1.0)
+    regrouping = SimulatedRegrouping(groups, every_s=1.0)
     busy = np.repeat([0.7, 0.01, 0.01], 8)
     regrouping.look(0.0, busy)
     assert len(groups.members) == 3, "it waits for its interval"

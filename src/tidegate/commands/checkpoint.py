@@ -6,10 +6,10 @@ from rich.text import Text
 
 from tidegate.commands.output import err
 from tidegate.errors import AskedWrongly
-from tidegate.recording import Reading, read_readable
+from tidegate.recording import ReadableRecords, read_readable
 
 
-def read_checkpoint(checkpoint: str) -> Reading:
+def read_checkpoint(checkpoint: str) -> ReadableRecords:
     """The records that can be read; lines that cannot are told on standard error."""
     if "://" in checkpoint and not checkpoint.startswith("file://"):
         raise AskedWrongly(

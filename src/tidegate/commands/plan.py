@@ -12,7 +12,7 @@ from tidegate.errors import AskedWrongly, nearest
 from tidegate.units import format_duration, parse_duration
 
 if TYPE_CHECKING:  # NumPy, SciPy and Numba take a second that `--help` need not wait for
-    from tidegate.control.allocation.allocate import Allocation
+    from tidegate.control.allocation.allocate import CoreAllocation
     from tidegate.models.queueing.stations import Queues
 
 
@@ -68,7 +68,7 @@ def plan(
     )
 
 
-def _print_table(names: Sequence[str], queues: "Queues", answer: "Allocation") -> None:
+def _print_table(names: Sequence[str], queues: "Queues", answer: "CoreAllocation") -> None:
     table = Table("operator", title=None)
     for column in ("rate /s", "cores", "utilisation", "latency", "latency share"):
         table.add_column(column, justify="right")

@@ -66,7 +66,7 @@ SIMILARITIES: Vector = np.array(
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class WindowOutlook:
     """The load of the next window, as a curve over `THRESHOLDS` (log of load over `level`)."""
 
     level: float
@@ -76,9 +76,9 @@ class Outlook:
     gap: bool
     """Whether the present minute is a gap in the data; the level is then the one before the gap."""
 
-    def scaled(self, factor: float) -> "Outlook":
+    def scaled(self, factor: float) -> "WindowOutlook":
         """The same outlook with the load in another unit."""
-        return Outlook(self.level * factor, self.minutes_above, self.gap)
+        return WindowOutlook(self.level * factor, self.minutes_above, self.gap)
 
     def median_load(self) -> float:
         """The load that is exceeded in half of the window's minutes."""
@@ -155,7 +155,7 @@ class Analogues:
         self._describe(now)
         self._complete(now - self.lead - self.length)
 
-    def outlook(self) -> Outlook:
+    def outlook(self) -> WindowOutlook:
         """The distribution of the next window's load, from the analogues of the last minute."""
         now = self._minutes - self._first - 1
         known = max(0, now - self.lead - self.length + 1)
@@ -188,7 +188,7 @@ class Analogues:
         for kind, chance, belief in ((0, 1.0 - surge, self._belief), (1, surge, surging)):
             steps = _filled_up(above[kind], seen[kind], self.length * _PRIOR)
             minutes_above += chance * _exceedance(belief @ steps)
-        return Outlook(
+        return WindowOutlook(
             level=math.exp(self._level[now]),
             minutes_above=minutes_above,
             gap=bool(np.isnan(self._log_load[now])),

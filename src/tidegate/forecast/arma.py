@@ -251,7 +251,7 @@ class ArmaForecaster:
         values = np.array(self._values)
         self._fitted = None
         if values.size < FEWEST or np.ptp(values) <= 1e-9 * abs(values).max():
-            return walk(values, steps)
+            return random_walk(values, steps)
         self._fitted = self._fit(values)
         return self._fitted.forecast(values, steps)
 
@@ -266,7 +266,7 @@ class ArmaForecaster:
         return self._fitter.fit(values, self._order)
 
 
-def walk(values: Vector, steps: int) -> Forecast:
+def random_walk(values: Vector, steps: int) -> Forecast:
     """Forecast the last value, with the variance of a random walk with the steps seen so far."""
     if values.size == 0:
         raise AskedWrongly("A forecast was asked for before any value was observed.")

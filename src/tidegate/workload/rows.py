@@ -11,7 +11,7 @@ from tidegate.workload.profile import Profile
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class RowColumns:
     """A range of rows, column by column."""
 
     key: npt.NDArray[np.int64]
@@ -23,9 +23,9 @@ class Columns:
     """Microseconds since the stream's start."""
 
 
-def rows_between(profile: Profile, keys: Keys, seed: int, first: int, end: int) -> Columns:
+def rows_between(profile: Profile, keys: Keys, seed: int, first: int, end: int) -> RowColumns:
     """The rows from number `first` up to, but not including, `end`."""
     seq = np.arange(first, end, dtype=np.int64)
     arrival_us = profile.arrival_us(seq)
     value = (words(seq, seed, stream=3) >> np.uint64(54)).astype(np.float64) / 1024.0
-    return Columns(keys.at(seq, arrival_us, seed), value, seq, arrival_us)
+    return RowColumns(keys.at(seq, arrival_us, seed), value, seq, arrival_us)

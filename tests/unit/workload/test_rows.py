@@ -11,12 +11,12 @@ from tidegate.errors import AskedWrongly
 from tidegate.workload.counter import uniforms, words
 from tidegate.workload.keys import Keys, parse_keys
 from tidegate.workload.parse import parse_profile
-from tidegate.workload.rows import Columns, rows_between
+from tidegate.workload.rows import RowColumns, rows_between
 
 KEYS = ["uniform:7", "uniform:1000", "zipf:1000,1.1", "zipf:500,2@0.5,1.25"]
 
 
-def assert_same(one: Columns, other: Columns) -> None:
+def assert_same(one: RowColumns, other: RowColumns) -> None:
     for name in ("key", "value", "seq", "arrival_us"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
 
@@ -40,7 +40,9 @@ def test_any_cut_gives_the_same_rows(
         for begin, end in itertools.pairwise(cuts)
     ]
     names = ("key", "value", "seq", "arrival_us")
-    joined = Columns(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+    joined = RowColumns(
+        *(np.concatenate([getattr(part, name) for part in parts]) for name in names)
+    )
     assert_same(whole, joined)
 
 

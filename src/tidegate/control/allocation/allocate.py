@@ -71,7 +71,7 @@ class StationTooSmall(Infeasible):
         self.cores_needed = needed
 
 
-class Allocation(NamedTuple):
+class CoreAllocation(NamedTuple):
     """Cores per station, in the stations' order, and the resulting mean latency."""
 
     cores: Counts
@@ -87,7 +87,7 @@ def assign(
     least: Sequence[int] | Counts | None = None,
     most: Sequence[int] | Counts | None = None,
     path: Path | None = None,
-) -> Allocation:
+) -> CoreAllocation:
     """The allocation of at most `cores` cores with the lowest latency (DRS eq. 6).
 
     `least` and `most` bound each station. `path` is for tests: both paths give the same result.
@@ -102,7 +102,7 @@ def provision(
     least: Sequence[int] | Counts | None = None,
     most: Sequence[int] | Counts | None = None,
     path: Path | None = None,
-) -> Allocation:
+) -> CoreAllocation:
     """The allocation with the fewest cores whose latency is at most `latency_s` (DRS eq. 8)."""
     if not 0.0 < latency_s < math.inf:
         raise AskedWrongly(f"the latency must be a positive duration, but is {latency_s} s")
@@ -119,7 +119,7 @@ def _allocate(
     least: Sequence[int] | Counts | None,
     most: Sequence[int] | Counts | None,
     path: Path | None,
-) -> Allocation:
+) -> CoreAllocation:
     """Allocate until the budget, the target (none if negative) or the benefit is exhausted."""
     if isinstance(stations, Queues):
         rows = greedy.queue_rows(
@@ -152,7 +152,7 @@ def _allocate(
         raise StationTooSmall(unstable, int(upper[unstable]), needed)
     if total > budget:
         raise TooFewCores(budget, total)
-    return Allocation(cores, total, latency_s)
+    return CoreAllocation(cores, total, latency_s)
 
 
 @functools.lru_cache(maxsize=64)
@@ -180,7 +180,7 @@ def _by_latency(
     target_s: float,
     least: Sequence[int] | Counts | None,
     most: Sequence[int] | Counts | None,
-) -> Allocation:
+) -> CoreAllocation:
     """The same greedy allocation for stations that have no compiled form."""
     lower = _bound(least, len(stations), 1)
     upper = _bound(most, len(stations), _UNBOUNDED)
@@ -211,7 +211,7 @@ def _by_latency(
         offer(index)
         if target_s > 0.0:
             latency_s = math.fsum(parts)
-    return Allocation(cores, total, math.fsum(parts))
+    return CoreAllocation(cores, total, math.fsum(parts))
 
 
 def _weighted(station: Station, cores: int) -> float:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tidegate.control.allocation.allocate import (
-    Allocation,
+    CoreAllocation,
     Infeasible,
     LatencyOutOfReach,
     assign,
@@ -151,7 +151,7 @@ class Drs:
 
     def _fewest(
         self, queues: Queues, measurement: Measurement
-    ) -> tuple[Allocation, tuple[str, ...]]:
+    ) -> tuple[CoreAllocation, tuple[str, ...]]:
         """Run algorithm 2 for the rest of T_max; use all cores if nothing is left of it."""
         left_s = self._t_max_s - self._unseen_s
         notes: tuple[str, ...] = ()
@@ -172,7 +172,7 @@ class Drs:
         return best, notes + more
 
     def _change(
-        self, measurement: Measurement, best: Allocation, why: str, notes: tuple[str, ...]
+        self, measurement: Measurement, best: CoreAllocation, why: str, notes: tuple[str, ...]
     ) -> Decision:
         cores = self._allowed.clamp(best.total)
         return Decision(
@@ -192,7 +192,7 @@ def _limits(operators: tuple[OperatorMeasurement, ...]) -> tuple[list[int], list
 
 def _split(
     queues: Queues, measurement: Measurement, cores: int
-) -> tuple[Allocation, tuple[str, ...]]:
+) -> tuple[CoreAllocation, tuple[str, ...]]:
     """Run algorithm 1; where the cores cannot keep up, split them in proportion to the load."""
     least, most = _limits(measurement.operators)
     try:
@@ -204,10 +204,10 @@ def _split(
     for index in np.argsort(-share):
         spare = cores - int(given.sum())
         given[index] = min(given[index] + max(spare, 0), most[index])
-    return Allocation(given, int(given.sum()), float("inf")), notes
+    return CoreAllocation(given, int(given.sum()), float("inf")), notes
 
 
-def _tasks(measurement: Measurement, best: Allocation) -> Mapping[str, int]:
+def _tasks(measurement: Measurement, best: CoreAllocation) -> Mapping[str, int]:
     return {
         operator.name: int(count)
         for operator, count in zip(measurement.operators, best.cores, strict=True)
@@ -215,12 +215,12 @@ def _tasks(measurement: Measurement, best: Allocation) -> Mapping[str, int]:
     }
 
 
-def _shown(measurement: Measurement, best: Allocation) -> str:
+def _shown(measurement: Measurement, best: CoreAllocation) -> str:
     return ", ".join(
         f"{operator.name} {int(count)}"
         for operator, count in zip(measurement.operators, best.cores, strict=True)
     )
 
 
-def _finite(best: Allocation, more_s: float = 0.0) -> float | None:
+def _finite(best: CoreAllocation, more_s: float = 0.0) -> float | None:
     return best.latency_s + more_s if np.isfinite(best.latency_s) else None

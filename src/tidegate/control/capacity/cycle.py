@@ -18,7 +18,7 @@ class Cycle:
         return round(measurement.at_s / 60.0) % self.minutes
 
 
-class Ahead:
+class PlanAhead:
     """A plan made U before its cycle: it adds machines at once, and removes them at its start.
 
     New machines take U to start, so they must be requested at t - U to be ready at t (MST fig. 4).

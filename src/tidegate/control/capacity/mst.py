@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tidegate.control.bounds import Bounds
-from tidegate.control.capacity.cycle import Ahead, Cycle
+from tidegate.control.capacity.cycle import Cycle, PlanAhead
 from tidegate.control.constraints import Constraints
 from tidegate.control.decision import Decision, hold
 from tidegate.control.measurement import Measurement
@@ -56,7 +56,7 @@ class MstPolicy:
         self._rho = rho
         self._forecaster = forecaster
         self._cycle = cycle or Cycle()
-        self._ahead = Ahead(self._cycle)
+        self._ahead = PlanAhead(self._cycle)
         self._learned_at = -1
 
     @property

@@ -8,9 +8,9 @@ requested now will serve:
 S m is the machine-minutes (S = 1). U per added machine is the cost of a start, which is paid for
 before the machine works (the MST paper's future work). The shortfall is work that is deferred and
 must be done by machines later. late(m) is the expected number of minutes with a load at or above
-capacity. The load is an `Outlook` (from analogues, not a normal distribution), the capacity comes
-as quantiles of the Bayesian model, and the price is conformal (see `price`). The policy always
-requests enough machines for the likely load and for working off the backlog within `catch_up_s`.
+capacity. The load is a `WindowOutlook` (from analogues, not a normal distribution), the capacity
+comes as quantiles of the Bayesian model, and the price is conformal (see `price`). The policy
+always requests enough machines for the likely load, and for the backlog within `catch_up_s`.
 
 With a cycle of ten minutes the same policy follows the paper's discipline: one number of machines
 for each S minutes, planned U before (`priced-capacity-cycle`).
@@ -30,7 +30,7 @@ from tidegate.control.capacity.price import PRICES, Price
 from tidegate.control.constraints import Constraints
 from tidegate.control.decision import Decision, hold
 from tidegate.control.measurement import Measurement
-from tidegate.forecast.analogues import THRESHOLDS, Outlook
+from tidegate.forecast.analogues import THRESHOLDS, WindowOutlook
 from tidegate.models.capacity.bayes import BayesianCapacity
 
 Vector = NDArray[np.float64]
@@ -60,7 +60,7 @@ class LoadOutlook(Protocol):
         """Learn the load of one minute."""
         ...
 
-    def outlook(self) -> Outlook:
+    def outlook(self) -> WindowOutlook:
         """The load of the window that machines requested now will serve."""
         ...
 
@@ -162,7 +162,7 @@ class PricedCapacity:
         end = begin + self._cycle.minutes
         return _Plan(begin, end, machines, choices, self._capacities, reason)
 
-    def _weigh(self, coming: Outlook, planned: int) -> tuple[NDArray[np.int64], Vector]:
+    def _weigh(self, coming: WindowOutlook, planned: int) -> tuple[NDArray[np.int64], Vector]:
         """What each price would choose (an index into the counts), and its late minutes."""
         level = max(coming.level, 1e-300)
         middle = self._capacities[:, QUANTILES.index(0.5)]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidegate.control.allocation.allocate import (
-    Allocation,
+    CoreAllocation,
     Infeasible,
     LatencyOutOfReach,
     assign,
@@ -124,7 +124,7 @@ class Planner:
             return plan
         allocation, surge = with_reserve(
             stations,
-            Allocation(np.array(list(plan.cores.values())), plan.total, plan.latency_s),
+            CoreAllocation(np.array(list(plan.cores.values())), plan.total, plan.latency_s),
             goal_s=self._target.latency_s / self._calibration.reach,
             surge=self._options.surge_factor,
             most=[most_of(measurement, name, _ANY) for name in plan.cores],
@@ -208,7 +208,9 @@ def growth(measurement: Measurement, ahead: LoadAhead) -> float:
     return ahead.planned / measurement.arrival_rate if measurement.arrival_rate > 0 else 1.0
 
 
-def _within_maximum(stations: list[MicroBatchStation], most: list[int], cores: int) -> Allocation:
+def _within_maximum(
+    stations: list[MicroBatchStation], most: list[int], cores: int
+) -> CoreAllocation:
     """The best split of all the cores that are allowed."""
     try:
         return assign(stations, cores, most=np.minimum(most, cores))
@@ -228,19 +230,19 @@ def _at_least(cores: dict[str, int], most: list[int], least: int) -> dict[str, i
     return cores
 
 
-def _overloaded(stations: list[MicroBatchStation], most: list[int]) -> Allocation:
+def _overloaded(stations: list[MicroBatchStation], most: list[int]) -> CoreAllocation:
     """A segment cannot keep up within its own maximum: every one as wide as it may or needs."""
     cores = np.array(
         [min(station.stable_from, limit) for station, limit in zip(stations, most, strict=True)]
     )
-    return Allocation(cores, int(cores.sum()), math.inf)
+    return CoreAllocation(cores, int(cores.sum()), math.inf)
 
 
-def _by_load(stations: list[MicroBatchStation], cores: int, most: list[int]) -> Allocation:
+def _by_load(stations: list[MicroBatchStation], cores: int, most: list[int]) -> CoreAllocation:
     """Too few cores to keep up with everything: in proportion to the load."""
     load = np.array([max(station.load, 1e-9) for station in stations])
     given = np.maximum(np.floor(cores * load / load.sum()).astype(np.int64), 1)
     given = np.minimum(given, most)
     for index in np.argsort(-load):
         given[index] = min(given[index] + max(cores - int(given.sum()), 0), most[index])
-    return Allocation(given, int(given.sum()), math.inf)
+    return CoreAllocation(given, int(given.sum()), math.inf)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidegate.control.allocation.allocate import Allocation, Counts
+from tidegate.control.allocation.allocate import CoreAllocation, Counts
 from tidegate.models.microbatch.station import MicroBatchStation
 
 _SMALLER = (1.0, 0.5, 0.25)
@@ -22,7 +22,7 @@ _SMALLER = (1.0, 0.5, 0.25)
 class Reserve(NamedTuple):
     """An allocation, and the factor of the surge that it can take; 1: none."""
 
-    allocation: Allocation
+    allocation: CoreAllocation
     surge: float
 
 
@@ -35,7 +35,7 @@ def surge_latency_s(
 
 def with_reserve(
     stations: Sequence[MicroBatchStation],
-    allocation: Allocation,
+    allocation: CoreAllocation,
     *,
     goal_s: float,
     surge: float,
@@ -67,7 +67,7 @@ def with_reserve(
                     station.visit_ratio * station.latency(int(k))
                     for station, k in zip(stations, cores, strict=True)
                 )
-                return Reserve(Allocation(cores, int(cores.sum()), steady_s), factor)
+                return Reserve(CoreAllocation(cores, int(cores.sum()), steady_s), factor)
     return Reserve(allocation, 1.0)
 
 

@@ -14,7 +14,7 @@ from tidegate.errors import AskedWrongly
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class CoreChange:
     """Cores that an executor takes on a node, or releases if negative."""
 
     executor: str
@@ -26,7 +26,7 @@ class Change:
 class Transition:
     """Changes in the order in which to make them: cores are released first, then taken."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[CoreChange, ...]
     notes: tuple[str, ...] = ()
     """Changes that could not be made, as sentences for a person."""
 
@@ -49,7 +49,7 @@ def transition(
     where, who = np.nonzero(change * there[:, None])
     order = np.lexsort((who, where, change[where, who] > 0))
     changes = tuple(
-        Change(executors[one], nodes[node], int(change[node, one]))
+        CoreChange(executors[one], nodes[node], int(change[node, one]))
         for node, one in zip(where[order].tolist(), who[order].tolist(), strict=True)
     )
     return Transition(changes, tuple(_gone(cores, executors, nodes, there)))

@@ -13,14 +13,14 @@ from tidegate.control.learning.pipeline_model import PipelineModel
 from tidegate.control.measurement import Measurement
 from tidegate.control.shedding.next_batch import NextBatchWatch
 from tidegate.models.microbatch.station import MicroBatchStation
-from tidegate.models.shedding.outlook import RoundOutlook
+from tidegate.models.shedding.outlook import BatchOutlook
 
 
 @dataclass(frozen=True, slots=True)
 class PipelineOutlook:
     """The next batches of the first segment, and the segments behind it in their steady state."""
 
-    first: RoundOutlook
+    first: BatchOutlook
     behind: tuple[tuple[MicroBatchStation, int], ...] = ()
     """Stations at the rate they would have with nothing shed, and their tasks."""
     span_s: float = 0.0
@@ -99,7 +99,7 @@ class OutlookMaker:
         waves = max(sum(tasks.values()) / cores, 1.0)
         wide = tasks[segment.name]
         horizon_s = measurement.at_s + measurement.step_s - coming.begins_s
-        first = RoundOutlook(
+        first = BatchOutlook(
             offered_rows=coming.offered_rows,
             arrival_rate=measurement.arrival_rate,
             row_s=cost.row_s(wide, model.imbalance_on(wide)) * waves,

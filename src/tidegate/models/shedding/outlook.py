@@ -15,7 +15,7 @@ _MOST_BATCHES = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoundOutlook:
+class BatchOutlook:
     """The batches from the next one until another decision can take effect."""
 
     offered_rows: float

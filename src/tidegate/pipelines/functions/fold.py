@@ -75,7 +75,7 @@ class Fold(Protocol):
         ...
 
 
-def beside(keys: pa.Table, columns: list[pa.Array], schema: pa.Schema) -> pa.Table:
+def keyed_table(keys: pa.Table, columns: list[pa.Array], schema: pa.Schema) -> pa.Table:
     """A table of this schema from key columns and further columns."""
     return pa.Table.from_arrays([*keys.columns, *columns], schema=schema)
 
@@ -103,8 +103,10 @@ class PerKey:
         keys = batch.keys if changed == count else batch.keys.take(pa.array(folded.groups))
         of, results = self.fold.finish(folded.columns)
         return Update(
-            output=beside(keys if of is None else keys.take(pa.array(of)), results, self.output),
-            upserts=beside(keys, list(folded.columns.values()), self.upserts),
+            output=keyed_table(
+                keys if of is None else keys.take(pa.array(of)), results, self.output
+            ),
+            upserts=keyed_table(keys, list(folded.columns.values()), self.upserts),
             upsert_key=folded.groups,
         )
 

@@ -122,7 +122,7 @@ def _distinct(numbers: Numbers) -> Numbers:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class Windows:
     """A keyed function: a fold per key and window of event time."""
 
     fold: Fold
@@ -153,7 +153,7 @@ def window(
     event_time: str = "timestamp",
     delay: str = "0 seconds",
     emit: Emit = "close",
-) -> Window:
+) -> Windows:
     """`fold` per key and window: a window of `size` (default: `every`) begins at each `every`.
 
     A window is closed when the newest event is `delay` past its end. `emit="close"` emits each
@@ -162,4 +162,4 @@ def window(
     """
     check_fold(fold, "window")
     check_emit(emit, "window")
-    return Window(fold, every, size or every, event_time, delay, emit)
+    return Windows(fold, every, size or every, event_time, delay, emit)

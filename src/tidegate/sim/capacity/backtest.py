@@ -18,7 +18,7 @@ from tidegate.control.capacity.priced import PRICED, PRICED_BY_CYCLE, Tuning
 from tidegate.control.policy import Policy
 from tidegate.errors import AskedWrongly, nearest
 from tidegate.forecast import Forecast
-from tidegate.forecast.analogues import Outlook
+from tidegate.forecast.analogues import WindowOutlook
 from tidegate.models.capacity.bayes import BayesianCapacity
 from tidegate.models.capacity.choice import choose, disagreements
 from tidegate.models.capacity.curves import CapacityCurve, FitRefused, fit
@@ -62,12 +62,12 @@ class TraceForecasts:
         return arma_table(self.trace)
 
     @cached_property
-    def outlook(self) -> dict[int, Outlook]:
+    def outlook(self) -> dict[int, WindowOutlook]:
         """Outlooks of every minute, for the priced policy."""
         return outlook_table(self.trace, 1)
 
     @cached_property
-    def cycle_outlook(self) -> dict[int, Outlook]:
+    def cycle_outlook(self) -> dict[int, WindowOutlook]:
         """Outlooks of every cycle, for the priced policy that keeps to a cycle."""
         return outlook_table(self.trace, CYCLE_MINUTES)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tidegate.errors import TidegateError
 from tidegate.forecast import Forecast
-from tidegate.forecast.analogues import Analogues, Outlook
+from tidegate.forecast.analogues import Analogues, WindowOutlook
 from tidegate.forecast.arma import ArmaForecaster
 from tidegate.sim.capacity.cluster import CYCLE_MINUTES, STARTUP_MINUTES
 
@@ -43,7 +43,7 @@ class ReplayedForecaster:
 class ReplayedOutlook:
     """A `LoadOutlook` that reads its outlooks from a table."""
 
-    def __init__(self, table: Mapping[int, Outlook], scale: float) -> None:
+    def __init__(self, table: Mapping[int, WindowOutlook], scale: float) -> None:
         self._table = table
         self._scale = scale
         self._seen = 0
@@ -52,7 +52,7 @@ class ReplayedOutlook:
         """Count the value; the table was made from the values themselves."""
         self._seen += 1
 
-    def outlook(self) -> Outlook:
+    def outlook(self) -> WindowOutlook:
         """The outlook that was made after as many values."""
         return _at(self._table, self._seen).scaled(self._scale)
 
@@ -68,7 +68,7 @@ def arma_table(trace: Vector) -> dict[int, Forecast]:
     return table
 
 
-def outlook_table(trace: Vector, cycle_minutes: int) -> dict[int, Outlook]:
+def outlook_table(trace: Vector, cycle_minutes: int) -> dict[int, WindowOutlook]:
     """Outlooks by analogues at each t - U, for cycles of this length."""
     analogues = Analogues(lead=STARTUP_MINUTES, length=cycle_minutes)
     table = {}

@@ -10,8 +10,8 @@ from tidegate.errors import AskedWrongly, nearest
 from tidegate.sim.placement.fluid import Fluid
 from tidegate.sim.placement.key_load import KeyLoad, ShuffledZipf, Stocks
 from tidegate.sim.placement.nodes import Nodes
-from tidegate.sim.placement.paradigms import PARADIGMS, Groups, Paradigm
-from tidegate.sim.placement.split_and_merge import Regrouping
+from tidegate.sim.placement.paradigms import PARADIGMS, Paradigm, ShardGroups
+from tidegate.sim.placement.split_and_merge import SimulatedRegrouping
 
 STEP_S = 0.1
 CONTROL_S = 1.0
@@ -67,7 +67,7 @@ class Experiment:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ElasticOutcome:
     """The measurements of a run after its warm-up."""
 
     throughput: float
@@ -131,7 +131,7 @@ def stocks(paradigm: Paradigm) -> Experiment:
     )
 
 
-def run(experiment: Experiment) -> Outcome:
+def run(experiment: Experiment) -> ElasticOutcome:
     """Simulate an experiment."""
     return _Run(experiment).run()
 
@@ -162,7 +162,7 @@ class _Run:
             [np.arange(each) * many // each + first[n] for n, many in enumerate(groups)]
         )
         self._bytes = np.repeat(passing, each)
-        self._groups = Groups(
+        self._groups = ShardGroups(
             self._nodes,
             group_of,
             work_s[per_group],
@@ -171,9 +171,9 @@ class _Run:
             naive=experiment.paradigm == "naive-ec",
             operator_of=per_group,
         )
-        self._regrouping: Regrouping | None = None
+        self._regrouping: SimulatedRegrouping | None = None
         if elastic and experiment.regroup_every_s is not None:
-            self._regrouping = Regrouping(self._groups, experiment.regroup_every_s)
+            self._regrouping = SimulatedRegrouping(self._groups, experiment.regroup_every_s)
         self._elastic = elastic
         self._capacity = self._nodes.cores / float(work_s.sum())
         self._per_tuple = self._arrivals(0)
@@ -197,7 +197,7 @@ class _Run:
             [np.bincount(shards, shares, self._each) for shards in self._shard_of]
         )
 
-    def run(self) -> Outcome:
+    def run(self) -> ElasticOutcome:
         what, fluid = self._what, self._fluid
         steps = round(what.seconds / STEP_S)
         warm = round(what.warm_up_s / STEP_S)
@@ -233,7 +233,7 @@ class _Run:
         seen = emitted[warm:]
         seconds = len(seen) * STEP_S
         times = self._groups.scheduling_s
-        return Outcome(
+        return ElasticOutcome(
             float(seen.sum()) / seconds,
             float(
                 latency[warm:].mean() if what.patient else np.average(latency[warm:], weights=seen)

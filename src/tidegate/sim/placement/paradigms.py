@@ -33,7 +33,7 @@ _WORTH_IT = 1.05
 
 
 @dataclass(slots=True, eq=False)
-class Groups:
+class ShardGroups:
     """Groups of shards and the cores that each owns, with the decisions that change both."""
 
     nodes: Nodes

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tidegate.control.placement.split_and_merge import Regrouper, Split
-from tidegate.sim.placement.paradigms import Groups, Vector
+from tidegate.sim.placement.paradigms import ShardGroups, Vector
 
 
 @dataclass(slots=True, eq=False)
-class Regrouping:
+class SimulatedRegrouping:
     """Regroups the executors of each operator at a coarse interval, within the operator."""
 
-    groups: Groups
+    groups: ShardGroups
     every_s: float
     _regroupers: dict[int, Regrouper] = field(default_factory=dict)
     _seen: Vector = field(default_factory=lambda: np.zeros(0))
@@ -58,7 +58,7 @@ class Regrouping:
             _merge(groups, merged)
 
 
-def _split(groups: Groups, split: Split) -> None:
+def _split(groups: ShardGroups, split: Split) -> None:
     """Give the new executor half of the cores; its home is the node with most of them."""
     old, new = split.executor, len(groups.members)
     each = groups.nodes.cores_each
@@ -82,7 +82,7 @@ def _split(groups: Groups, split: Split) -> None:
     groups.operator_of = np.append(groups.operator_of, groups.operator_of[old])
 
 
-def _merge(groups: Groups, merges: list[tuple[int, ...]]) -> None:
+def _merge(groups: ShardGroups, merges: list[tuple[int, ...]]) -> None:
     """Give the first executor of each merge the others' shards and cores; renumber the rest."""
     into = np.arange(len(groups.members))
     for first, *others in merges:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tidegate.control.learning.smoothing import Alpha
 from tidegate.control.shedding.shedder import Look, Shedder
 from tidegate.errors import AskedWrongly
-from tidegate.models.shedding.outlook import RoundOutlook
+from tidegate.models.shedding.outlook import BatchOutlook
 from tidegate.workload.profile import Profile
 
 Vector = npt.NDArray[np.float64]
@@ -27,7 +27,7 @@ _METER_FADING = 0.8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoundsWorld:
+class EngineWorld:
     """A simulated engine and its load."""
 
     profile: Profile
@@ -62,7 +62,7 @@ class RoundsWorld:
 
     def capacity(self, rate: float, target_s: float) -> float:
         """The most rows per second that can be kept of this rate at this mean latency."""
-        outlook = RoundOutlook(
+        outlook = BatchOutlook(
             offered_rows=0.0,
             arrival_rate=rate,
             row_s=self.row_s / self.speed,
@@ -75,7 +75,7 @@ class RoundsWorld:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoundsOutcome:
+class EngineOutcome:
     """The result of a run, with one entry per round unless noted."""
 
     ended_s: Vector
@@ -132,15 +132,15 @@ class _Meter:
         self.fixed_s = one.end_s - one.begin_s - one.gathering_s - one.working_s
 
 
-def simulate_rounds(world: RoundsWorld, shedder: Shedder | None) -> RoundsOutcome:
+def simulate_engine(world: EngineWorld, shedder: Shedder | None) -> EngineOutcome:
     """Simulate the engine; without a shedder all rows are kept."""
-    return RoundsSimulation(world).run(shedder)
+    return EngineSimulation(world).run(shedder)
 
 
-class RoundsSimulation:
+class EngineSimulation:
     """The state of the simulated engine: arrivals, the running round, and the meter."""
 
-    def __init__(self, world: RoundsWorld) -> None:
+    def __init__(self, world: EngineWorld) -> None:
         self._world = world
         self._random = np.random.default_rng(world.seed)
         grid = np.arange(round(world.seconds / BUCKET_S) + 1)
@@ -156,7 +156,7 @@ class RoundsSimulation:
         self._meter = _Meter()
         self._rounds: list[_Round] = []
 
-    def run(self, shedder: Shedder | None) -> RoundsOutcome:
+    def run(self, shedder: Shedder | None) -> EngineOutcome:
         """Alternate between running rounds for an interval and asking the shedder."""
         world = self._world
         decided, keeps = [], []
@@ -169,7 +169,7 @@ class RoundsSimulation:
             decided.append(at_s)
             keeps.append(self._keep)
         waiting = float(self._arrived[-1]) - self._taken
-        return RoundsOutcome(
+        return EngineOutcome(
             ended_s=np.array([one.end_s for one in self._rounds]),
             latency_s=np.array([one.latency_s for one in self._rounds]),
             offered=np.array([one.offered for one in self._rounds]),
@@ -245,7 +245,7 @@ class RoundsSimulation:
         if running is not None:
             costs_s = running.offered * meter.gather_s + running.kept * meter.row_s
             begins_s = max(at_s, running.begin_s + meter.fixed_s + costs_s)
-        outlook = RoundOutlook(
+        outlook = BatchOutlook(
             offered_rows=max(waits, 0.0) + rate * (begins_s - at_s),
             arrival_rate=rate,
             row_s=meter.row_s,

@@ -23,7 +23,7 @@ from tidegate.models.microbatch.batch_cost import BatchCost
 from tidegate.sim.microbatch.outcome import Outcome
 from tidegate.sim.microbatch.pipeline import simulate
 from tidegate.sim.microbatch.world import SimulatedSegment, Stage, World
-from tidegate.sim.shedding.engine import ROW_S, RoundsWorld, simulate_rounds
+from tidegate.sim.shedding.engine import ROW_S, EngineWorld, simulate_engine
 from tidegate.workload.profile import Profile, steps
 
 Vector = npt.NDArray[np.float64]
@@ -104,10 +104,10 @@ def overload(
     raise AskedWrongly(f"there is no simulator '{body}'; known: {', '.join(BODIES)}")
 
 
-def engine_world(queries: int, seconds: float, *, seed: int = 1, speed: float = 1.0) -> RoundsWorld:
+def engine_world(queries: int, seconds: float, *, seed: int = 1, speed: float = 1.0) -> EngineWorld:
     """The paper's sources with this many queries; 100 just fill the machine on average."""
     profile = paper_load(SOURCES * LOWEST_RATE, seconds)
-    return RoundsWorld(
+    return EngineWorld(
         profile=profile,
         queries=queries,
         seconds=seconds,
@@ -120,7 +120,7 @@ def engine_world(queries: int, seconds: float, *, seed: int = 1, speed: float = 
 def _engine(by: str | None, target_s: float, lowest: float, seconds: float, seed: int) -> Series:
     full = 1.0 / (SOURCES * LOWEST_RATE * ROW_S)
     world = engine_world(round(lowest * full), seconds, seed=seed)
-    outcome = simulate_rounds(world, None if by is None else new_shedder(by, target_s))
+    outcome = simulate_engine(world, None if by is None else new_shedder(by, target_s))
     rates = [
         world.queries * world.profile.rate(at_s - 0.5 * world.interval_s)
         for at_s in outcome.decided_s

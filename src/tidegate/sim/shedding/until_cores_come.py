@@ -19,7 +19,7 @@ BOUNDS = Bounds(4, 20)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UntilCores:
+class UntilCoresOutcome:
     """The result of a run."""
 
     outcome: Outcome
@@ -33,7 +33,7 @@ class UntilCores:
     """The highest mean latency of a tick since the surge began."""
 
 
-def shed_until_cores(by: str | None, *, seconds: float = 120.0, seed: int = 1) -> UntilCores:
+def shed_until_cores(by: str | None, *, seconds: float = 120.0, seed: int = 1) -> UntilCoresOutcome:
     """Simulate a fourfold surge, with cores that are granted 20 s after the request."""
     segment = SimulatedSegment(
         fixed_s=0.25, per_task_s=0.005, gather_s=2e-5, stages=(Stage(name="work", work_s=1e-3),)
@@ -63,7 +63,7 @@ def shed_until_cores(by: str | None, *, seconds: float = 120.0, seed: int = 1) -
         if tick.latency is not None
     ]
     latencies_s, rows = zip(*done, strict=True)
-    return UntilCores(
+    return UntilCoresOutcome(
         outcome=outcome,
         shed_s=len(shedding) * world.tick_s,
         over_s=max(shedding[-1] - came_s, 0.0) if shedding else 0.0,

@@ -1,1 +1,1 @@
-"""Streaming sources of our own."""
+"""Streaming sources that come with Tidegate."""

@@ -1,9 +1,9 @@
 """Smooth arrivals for demos and tests: a Python streaming source with millisecond offsets.
 
-Spark's own `rate` source moves in whole seconds; this one follows a rate profile to the
-microsecond. An offset is the stream's start and the milliseconds since: a row is a pure function
-of its number, so a restart from a checkpoint continues where it was and reads any range again bit
-for bit.
+Spark's own `rate` source advances in whole seconds; this one follows a rate profile to the
+microsecond. An offset is the stream's start and the milliseconds since. A row is a pure function of
+its number, so a restart from a checkpoint continues where the stream stopped, and any range can be
+read again bit for bit.
 """
 
 import itertools
@@ -26,8 +26,8 @@ from tidegate.workload.profile import Profile
 from tidegate.workload.rows import rows_between
 
 SCHEMA = "key long, value double, seq long, timestamp timestamp"
-"""`key` is a long (the cheapest to hash and to ship), `seq` the row's number in the stream, and
-`timestamp` the microsecond of its arrival."""
+"""`key` is a long (the cheapest type to hash and send), `seq` the row's number in the stream, and
+`timestamp` its arrival time, to the microsecond."""
 
 _ARROW_SCHEMA = pa.schema(
     {
@@ -39,18 +39,18 @@ _ARROW_SCHEMA = pa.schema(
 )
 _ROWS_PER_ARROW_BATCH = 65_536
 _ROWS_WORTH_A_TASK = 20_000
-"""A task costs about as much to start as it takes to make this many rows."""
+"""Starting a task takes about as long as generating this many rows."""
 
 
 class Offset(TypedDict):
-    """How far the stream has been read, as Spark keeps it in the checkpoint."""
+    """How far the stream has been read, as Spark stores it in the checkpoint."""
 
     start_ms: int
-    """When the stream was first started, since the epoch."""
+    """When the stream was first started, in milliseconds since the epoch."""
     ms: int
-    """Milliseconds since then."""
+    """Milliseconds since the start."""
     workload: str
-    """Fingerprint of profile, keys and seed: a restart with others would repeat other rows."""
+    """Fingerprint of profile, keys and seed: with others, a replay would read different rows."""
 
 
 def arrivals(
@@ -62,10 +62,10 @@ def arrivals(
     seconds: float | None = None,
     partitions: int | None = None,
 ) -> DataFrame:
-    """A streaming DataFrame of rows that arrive as `profile` says (columns: `SCHEMA`).
+    """A streaming DataFrame of rows that arrive by a rate profile (columns: `SCHEMA`).
 
-    The stream runs dry after `seconds`. `partitions` fixes the number of read tasks; without it a
-    batch gets one task per 20,000 rows, and no more than there are cores.
+    The stream has no more rows after `seconds`. `partitions` fixes the number of read tasks; by
+    default a batch gets one task per 20,000 rows, but no more than there are cores.
     """
     parsed_profile = parse_profile(profile) if isinstance(profile, str) else profile
     parsed_keys = parse_keys(keys) if isinstance(keys, str) else keys
@@ -86,7 +86,7 @@ def arrivals(
 
 
 class ArrivalsSource(DataSource):
-    """The source under the name that Spark knows it by."""
+    """The data source, which Spark finds by its name."""
 
     @classmethod
     def name(cls) -> str:
@@ -98,13 +98,13 @@ class ArrivalsSource(DataSource):
         return SCHEMA
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """Called by Spark, on the driver's machine and for every micro-batch's plan."""
+        """Spark calls this on the driver's machine, and to plan every micro-batch."""
         return ArrivalsReader(self.options)
 
 
 @dataclass(frozen=True)
 class RowRange(InputPartition):
-    """What one task reads: rows from `first` up to and without `end`, and all it needs for them."""
+    """The rows that one task reads, from `first` up to but not including `end`."""
 
     first: int
     end: int
@@ -113,7 +113,7 @@ class RowRange(InputPartition):
 
 
 class ArrivalsReader(DataSourceStreamReader):
-    """Plans ranges of rows beside the driver, and makes them in the tasks."""
+    """Plans ranges of rows on the driver's machine, and generates them in the tasks."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._profile_text = options["profile"]
@@ -126,7 +126,7 @@ class ArrivalsReader(DataSourceStreamReader):
 
     @property
     def profile(self) -> Profile:
-        """Parsed where it is used only: a task gets its part of it with its range."""
+        """The profile, parsed on first use; a task gets its part of it with its range."""
         if self._profile is None:
             self._profile = parse_profile(self._profile_text)
         return self._profile
@@ -136,11 +136,11 @@ class ArrivalsReader(DataSourceStreamReader):
         return f"{self.profile.fingerprint}/{self._keys}/{self._seed}"
 
     def initialOffset(self) -> Offset:  # type: ignore[override]  # noqa: N802
-        """The start of a new stream: now."""
+        """The offset of a new stream, which starts now."""
         return Offset(start_ms=time.time_ns() // 1_000_000, ms=0, workload=self._workload)
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # type: ignore[override]  # noqa: N802
-        """All that has arrived by now; the same offset, and so no batch, when no row has."""
+        """The offset of all rows that have arrived; the old one, so no batch, if there are none."""
         ms = max(time.time_ns() // 1_000_000 - start["start_ms"], start["ms"])
         if self._limit_ms is not None:
             ms = max(min(ms, self._limit_ms), start["ms"])
@@ -152,12 +152,12 @@ class ArrivalsReader(DataSourceStreamReader):
         """The rows between two offsets, in nearly equal ranges.
 
         The stream's start is taken from `end`: Spark logs the end of the first batch but not its
-        start, and asks for a new one when that batch is replayed.
+        start, and calls `initialOffset` again when that batch is replayed.
         """
         if end["workload"] != self._workload:
             raise AskedWrongly(
                 "this checkpoint belongs to a stream with another profile, keys or seed; use the "
-                "same ones or a new checkpoint directory."
+                "same ones, or a new checkpoint directory."
             )
         first, last = self.profile.count(start["ms"]), self.profile.count(end["ms"])
         count = self._partitions or min(self._cores, (last - first) // _ROWS_WORTH_A_TASK + 1)
@@ -170,7 +170,7 @@ class ArrivalsReader(DataSourceStreamReader):
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """A range's rows, in Arrow batches."""
+        """The rows of a range, in Arrow batches."""
         assert isinstance(partition, RowRange)
         for first in range(partition.first, partition.end, _ROWS_PER_ARROW_BATCH):
             end = min(first + _ROWS_PER_ARROW_BATCH, partition.end)
@@ -187,11 +187,11 @@ class ArrivalsReader(DataSourceStreamReader):
             )
 
     def __getstate__(self) -> dict[str, object]:
-        """What tasks need: not the whole profile."""
+        """The state that is sent to tasks, without the whole profile."""
         return self.__dict__ | {"_profile": None, "_profile_text": ""}
 
 
 def _portable(profile: str) -> str:
-    """The profile's text with the path of a CSV made absolute, for another working directory."""
+    """The profile's text, with the path of a CSV made absolute for other working directories."""
     kind, _, path = profile.partition(":")
     return f"csv:{Path(path.strip()).resolve()}" if kind.strip() == "csv" else profile

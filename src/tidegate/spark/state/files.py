@@ -1,7 +1,7 @@
-"""Files of the checkpoint, on any filesystem that `pyarrow.fs` reaches by URL.
+"""Files of the checkpoint, on any filesystem that `pyarrow.fs` can reach by URL.
 
-A name becomes visible only with its whole content: a local file is written aside and renamed, and
-object stores publish an object when its upload ends.
+A file becomes visible only with its whole content: a local file is written under a temporary name
+and renamed, and object stores publish an object when its upload ends.
 """
 
 import functools
@@ -24,11 +24,11 @@ _PUBLISH_AT_ONCE = {"s3", "gcs", "abfs"}
 
 
 class Missing(TidegateError):
-    """A file that should be there is not."""
+    """A file of the checkpoint is missing."""
 
 
 def missing(path: str) -> Missing:
-    """The error that names it."""
+    """The error for a missing file, with its path."""
     return Missing(f"the file {path} is missing; restore it from a copy of the checkpoint")
 
 
@@ -43,29 +43,29 @@ def _filesystem(url: str) -> tuple[fs.FileSystem, str]:
 
 @dataclass(frozen=True, slots=True)
 class Durable:
-    """A directory of the checkpoint. Holds its URL only, so that it travels to tasks."""
+    """A directory of the checkpoint. It holds only its URL, so that it can be sent to tasks."""
 
     url: str
 
     def below(self, name: str) -> "Durable":
-        """A directory in this one."""
+        """A subdirectory."""
         if "://" not in self.url:
             return Durable(f"{self.url.rstrip('/')}/{name}")
         head, mark, query = self.url.partition("?")
         return Durable(f"{head.rstrip('/')}/{name}{mark}{query}")
 
     def path(self, name: str) -> str:
-        """The path of a name, as its filesystem spells it."""
+        """The path of a file on its filesystem."""
         return f"{_filesystem(self.url)[1].rstrip('/')}/{name}"
 
     @property
     def location(self) -> str:
-        """As Spark wants to hear it: the URL, or the path of a local directory."""
+        """The location as Spark expects it: the URL, or the path of a local directory."""
         return self.path("") if self.local else self.url.partition("?")[0]
 
     @property
     def local(self) -> bool:
-        """Whether this is a directory of this machine."""
+        """Whether this is a directory on this machine."""
         return isinstance(_filesystem(self.url)[0], fs.LocalFileSystem)
 
     @property
@@ -73,23 +73,23 @@ class Durable:
         return _filesystem(self.url)[0]
 
     def make(self) -> None:
-        """Create the directory where the filesystem has directories."""
+        """Create the directory if the filesystem has directories."""
         self._fs.create_dir(self.path(""), recursive=True)
 
     def exists(self, name: str) -> bool:
-        """Whether the name is there."""
+        """Whether a file exists."""
         return bool(self._fs.get_file_info(self.path(name)).type != fs.FileType.NotFound)
 
     def names(self) -> list[str]:
-        """The names of the files in this directory, sorted; none when it is not there."""
+        """The names of the files in this directory, sorted; none if it does not exist."""
         selector = fs.FileSelector(self.path(""), allow_not_found=True)
         found = self._fs.get_file_info(selector)
         return sorted(i.base_name for i in found if i.is_file and not i.base_name.startswith("."))
 
     def sweep(self, live: Collection[str], until_batch: int) -> None:
-        """Remove files of batches up to one that are not live, and what was left half written.
+        """Remove files of batches up to `until_batch` that are not live, and temporary files.
 
-        Every file that is swept bears its batch in the first ten digits of its name.
+        The first ten digits of a file's name are its batch.
         """
         selector = fs.FileSelector(self.path(""), allow_not_found=True)
         for info in self._fs.get_file_info(selector):
@@ -105,13 +105,13 @@ class Durable:
         return {i.base_name: i.size for i in self._fs.get_file_info(selector) if i.is_file}
 
     def directories(self) -> list[str]:
-        """The names of the directories in this one, sorted."""
+        """The names of the subdirectories, sorted."""
         selector = fs.FileSelector(self.path(""), allow_not_found=True)
         found = self._fs.get_file_info(selector)
         return sorted(i.base_name for i in found if i.type == fs.FileType.Directory)
 
     def read(self, name: str) -> bytes:
-        """The whole content; a missing file is named."""
+        """Read a whole file; the error for a missing one names it."""
         try:
             with self._fs.open_input_file(self.path(name)) as stream:
                 return bytes(stream.read())
@@ -119,14 +119,14 @@ class Durable:
             raise missing(self.path(name)) from None
 
     def open(self, name: str) -> pa.NativeFile:
-        """The file for reading any part of it."""
+        """Open a file for random access."""
         try:
             return self._fs.open_input_file(self.path(name))
         except FileNotFoundError:
             raise missing(self.path(name)) from None
 
     def write(self, name: str, content: bytes | pa.Buffer) -> None:
-        """Publish the whole content under the name, at once."""
+        """Write a file atomically."""
         target = self.path(name)
         if not self.local:
             with self._published(name) as path, self._fs.open_output_stream(path) as stream:
@@ -138,7 +138,7 @@ class Durable:
         Path(aside).replace(target)
 
     def adopt(self, local_file: Path, name: str) -> None:
-        """Publish a finished local file: by a link where both are on one disk, else by a copy."""
+        """Publish a finished local file: by a hard link if possible, else by a copy."""
         target = self.path(name)
         if not self.local:
             with (
@@ -157,14 +157,14 @@ class Durable:
         Path(aside).replace(target)
 
     def remove(self, name: str) -> None:
-        """Remove a file; one that is already gone is fine."""
+        """Remove a file if it exists."""
         try:
             self._fs.delete_file(self.path(name))
         except FileNotFoundError:
             return
 
     def read_json(self, name: str) -> dict[str, Any]:
-        """A JSON document; one that cannot be read is named and left alone."""
+        """Read a JSON object; the error for an unreadable file names it."""
         content = self.read(name)
         try:
             document = json.loads(content)
@@ -174,19 +174,22 @@ class Durable:
                 "restore it from a copy of the checkpoint"
             ) from None
         if not isinstance(document, dict):
-            raise TidegateError(f"the file {self.path(name)} does not hold a JSON object")
+            raise TidegateError(
+                f"the file {self.path(name)} is not a JSON object; nothing was changed; "
+                "restore it from a copy of the checkpoint"
+            )
         return document
 
     def write_json(self, name: str, document: dict[str, Any]) -> None:
-        """Publish a JSON document at once."""
+        """Write a JSON object atomically."""
         self.write(name, json.dumps(document, separators=(",", ":")).encode())
 
     @contextmanager
     def _published(self, name: str) -> Iterator[str]:
-        """Where to write so that the name appears with its whole content.
+        """The path to write to so that the file appears only with its whole content.
 
-        Object stores publish at the end of the upload; filesystems such as HDFS show a growing
-        file, so there it is written aside and renamed.
+        Object stores publish at the end of an upload. Filesystems such as HDFS show a growing file,
+        so there the file is written under a temporary name and renamed.
         """
         target = self.path(name)
         if self._fs.type_name in _PUBLISH_AT_ONCE:
@@ -197,8 +200,8 @@ class Durable:
         try:
             self._fs.move(aside, target)
         except OSError:
-            # HDFS does not rename onto a file that is there. Only a replayed batch writes a name
-            # again, and then the same content: a crash in between repeats that batch once more.
+            # HDFS does not rename onto an existing file. Only a replayed batch writes a file
+            # again, with the same content: after a crash in between, that batch is replayed again.
             if not self.exists(name):
                 raise
             self.remove(name)

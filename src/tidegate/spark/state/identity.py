@@ -1,4 +1,4 @@
-"""Which rows have the same key: by slot first, and by the key itself where slots collide."""
+"""Finds rows with the same key: by slot first, and by the key itself where slots collide."""
 
 import numpy as np
 import pyarrow as pa
@@ -26,8 +26,8 @@ def same_keys(left: pa.Table, right: pa.Table) -> NDArray[np.bool_]:
 def by_slot(slots: Slots) -> Numbers:
     """The stable order of the slots.
 
-    Sorting numbers is several times as fast as sorting their places, so each place rides in the
-    low bits of its slot. Slots that differ only there are rare; then it is done the slow way.
+    Sorting numbers is several times as fast as an argsort, so each slot's position is packed into
+    its low bits. Slots that differ only in those bits are rare; then an argsort is used.
     """
     low = np.uint64((1 << len(slots).bit_length()) - 1)
     packed = (slots & ~low) | np.arange(len(slots), dtype=np.uint64)
@@ -42,7 +42,7 @@ def by_slot(slots: Slots) -> Numbers:
 def distinct(slots: Slots, keys: pa.Table) -> tuple[Numbers, Numbers]:
     """Number the distinct keys in the order of their slots.
 
-    Returns, for each row, the number of its key, and, for each number, the first row that has it.
+    Returns the number of each row's key, and for each number the first row with that key.
     """
     count = len(slots)
     if count == 0:
@@ -67,7 +67,7 @@ def distinct(slots: Slots, keys: pa.Table) -> tuple[Numbers, Numbers]:
 def _split_collisions(
     slots: Slots, keys: pa.Table, number: Numbers, same: NDArray[np.bool_]
 ) -> tuple[Numbers, Numbers]:
-    """The rare case that two keys share a slot: tell them apart one by one, in those slots only."""
+    """The rare case that two keys share a slot: compare the keys one by one in those slots."""
     collided = np.isin(number, np.unique(number[~same]))
     part = np.zeros(len(slots), dtype=np.int64)
     seen: dict[int, dict[tuple[object, ...], int]] = {}

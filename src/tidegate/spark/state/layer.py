@@ -1,8 +1,8 @@
-"""A piece of a state file in memory: sorted by slot, mapped and not copied.
+"""Pieces of state files in memory: sorted by slot, mapped and not copied.
 
 A file holds one record batch per piece. A piece covers whole shards, so that a shard that moves to
-another node is fetched without its neighbours. Mapped pieces are kept by the process and shared,
-through the page cache, by all tasks of the node (Elasticutor 3.2: state sharing inside a node).
+another node is fetched without the rest of the file. A process keeps its mapped pieces, and all
+tasks of the node share them through the page cache (Elasticutor 3.2: state sharing inside a node).
 """
 
 import uuid
@@ -20,24 +20,24 @@ from tidegate.spark.state.files import Durable, missing
 from tidegate.spark.state.layout import SLOT, Slots, shard_bounds
 
 PIECE_ROWS = 1 << 16
-"""A piece is closed at the first shard boundary after this many rows."""
+"""A piece ends at the first shard boundary after this many rows."""
 _KEEP_OPEN = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One mapped piece."""
+    """One mapped piece of a state file."""
 
     table: pa.RecordBatch
     slots: Slots
     bounds: NDArray[np.int64]
-    """Row where each shard begins, and the end."""
+    """The row at which each shard begins, and the end."""
     unique: bool
-    """Whether no slot occurs twice: a lookup then needs one search instead of two."""
+    """Whether all slots differ: a lookup then needs one search instead of two."""
 
 
 def layer_of(table: pa.RecordBatch, shards: int) -> Layer:
-    """A piece with what every lookup needs to know of it."""
+    """A piece with the columns that every lookup needs."""
     slots = table.column(SLOT).to_numpy()
     unique = bool(np.all(slots[1:] != slots[:-1]))
     return Layer(table, slots, shard_bounds(slots, shards), unique)
@@ -63,14 +63,14 @@ _open_lock = Lock()
 
 @dataclass(frozen=True, slots=True)
 class NodeCache:
-    """The node's own directory of state files, in front of the durable ones."""
+    """The node's local directory of state files, a cache of the durable ones."""
 
     directory: str
     durable: Durable
     shards: int
 
     def path(self, name: str) -> Path:
-        """Where a whole file lies in the cache."""
+        """The path of a whole file in the cache."""
         return Path(self.directory) / name
 
     def make(self) -> None:
@@ -78,7 +78,7 @@ class NodeCache:
         Path(self.directory).mkdir(parents=True, exist_ok=True)
 
     def layer(self, name: str, piece: int) -> tuple[Layer, bool]:
-        """A piece, and whether it came from the node and not from the durable part."""
+        """A piece, and whether it was read on this node rather than from the durable files."""
         mark = (f"{self.directory}/{name}", piece)
         with _open_lock:
             found = _open_layers.get(mark)
@@ -101,14 +101,14 @@ class NodeCache:
         return layer, own
 
     def _cached(self, path: Path, piece: int) -> pa.RecordBatch | None:
-        """From the node; one that is not there, or that a full disk cut short, is fetched anew."""
+        """A piece from the node; None if it is missing, or truncated because a disk was full."""
         try:
             return pa.ipc.open_file(pa.memory_map(str(path))).get_batch(piece)
         except (pa.ArrowInvalid, OSError):
             return None
 
     def _fetch(self, name: str, piece: int, part: Path) -> pa.RecordBatch:
-        """Read one piece from the durable part and leave it on the node for the next task."""
+        """Read one piece from the durable file, and cache it on the node for the next task."""
         try:
             with self.durable.open(name) as stream:
                 table = pa.ipc.open_file(stream).get_batch(piece)
@@ -120,7 +120,7 @@ class NodeCache:
         return table
 
     def prune(self, live: set[str], before_batch: int) -> None:
-        """Remove files of old batches that no committed version names any more, whole or half."""
+        """Remove files of old batches, whole or partial, that no committed version needs."""
         for path in Path(self.directory).iterdir():
             name = path.name.removeprefix(".").split(".arrow")[0] + ".arrow"
             if name in live or not name[:10].isdigit() or int(name[:10]) >= before_batch:
@@ -129,7 +129,7 @@ class NodeCache:
 
 
 def write_pieces(path: Path, pieces: list[pa.RecordBatch]) -> None:
-    """Write record batches as an Arrow file that appears at once."""
+    """Write record batches to an Arrow file that appears atomically."""
     aside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     with pa.OSFile(str(aside), "wb") as stream, pa.ipc.new_file(stream, pieces[0].schema) as writer:
         for piece in pieces:

@@ -1,8 +1,8 @@
-"""How state rows lie in a file: sorted by slot, so that a lookup is a binary search.
+"""The layout of state rows in a file: sorted by slot, so that a lookup is a binary search.
 
-A *slot* is one unsigned number per key: the shard in the upper 16 bits, then 48 bits of the key's
-hash that did not choose the shard. Rows of a shard are therefore contiguous, and rows of a key are
-next to each other. Two keys may share a slot; everybody who uses slots compares keys too.
+A *slot* is an unsigned number for each key: the shard in the upper 16 bits, then the upper 48 bits
+of the key's hash, which do not choose the shard. The rows of a shard are therefore contiguous, and
+so are the rows of a key. Two keys may share a slot, so all code that uses slots compares keys too.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from tidegate.pipelines.keyed import BoundKeyed
 
 SLOT = "__slot"
 DEAD = "__dead"
-"""A tombstone: the row of this key was dropped."""
+"""Marks a tombstone: the row of this key was dropped."""
 EXPIRES = "__expires"
 """Microseconds since the epoch after which the row counts as absent (time-to-live)."""
 SYSTEM = (SLOT, DEAD, EXPIRES)
@@ -41,7 +41,7 @@ def shard_of_slot(slots: Slots) -> NDArray[np.int64]:
 
 
 def shard_bounds(slots: Slots, shards: int) -> NDArray[np.int64]:
-    """Where each shard begins in a sorted column of slots; one more entry for the end."""
+    """Where each shard begins in a sorted column of slots, with one more entry for the end."""
     starts = np.arange(shards, dtype=np.uint64) << _SHARD_SHIFT
     bounds = np.empty(shards + 1, dtype=np.int64)
     bounds[:-1] = np.searchsorted(slots, starts)
@@ -50,7 +50,7 @@ def shard_bounds(slots: Slots, shards: int) -> NDArray[np.int64]:
 
 
 def file_schema(key: pa.Schema, bound: BoundKeyed) -> pa.Schema:
-    """Columns of a state file: ours, the key's, the state's."""
+    """The columns of a state file: Tidegate's own, the key's, the state's."""
     ours = [
         pa.field(SLOT, pa.uint64(), nullable=False),
         pa.field(DEAD, pa.bool_(), nullable=False),

@@ -1,4 +1,4 @@
-"""Find the newest state rows of some keys in the chains of their shards."""
+"""Finds the newest state rows of keys in the chains of files of their shards."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """A piece, and the shards for which it still counts."""
+    """A mapped piece, and the shards whose chains still contain its file."""
 
     layer: Layer
     file: int
@@ -27,18 +27,18 @@ class Reach:
 
 @dataclass(slots=True)
 class Reads:
-    """Where shards were read from, counted once per shard and micro-batch."""
+    """Which shards were read from the node and which from durable files, in one micro-batch."""
 
     own: set[int] = field(default_factory=set)
     durable: set[int] = field(default_factory=set)
     durable_bytes: int = 0
-    """Bytes of the pieces that were fetched, each counted once whatever shards it has."""
+    """Bytes of the fetched pieces; each piece counts once, however many shards it has."""
 
 
 def open_chains(
     cache: NodeCache, version: Version, shards: Collection[int], reads: Reads
 ) -> list[Reach]:
-    """Map every piece that the chains of these shards need, newest first."""
+    """Map all pieces in the chains of these shards, newest first."""
     wanted = np.zeros((len(version.files), version.shards), dtype=np.bool_)
     for shard in shards:
         wanted[list(version.chains[shard]), shard] = True
@@ -64,7 +64,7 @@ def open_chains(
 
 
 def candidates(layer: Layer, slots: Slots) -> tuple[Numbers, Numbers]:
-    """Rows of the layer with one of these slots: (position in `slots`, row in the layer)."""
+    """Rows of the layer with one of these slots, as (position in `slots`, row in the layer)."""
     low = np.searchsorted(layer.slots, slots)
     if layer.unique:
         inside = low < len(layer.slots)
@@ -103,7 +103,7 @@ def find(
 def _newest_of_each_key(
     reaches: list[Reach], slots: Slots, keys: pa.Table
 ) -> list[tuple[pa.Table, Numbers]]:
-    """From the newest file to the oldest; a key that was found is not asked for again."""
+    """Search from the newest file to the oldest; a key that was found is not searched again."""
     shard = shard_of_slot(slots)
     open_keys = np.arange(len(slots))
     parts: list[tuple[pa.Table, Numbers]] = []
@@ -127,11 +127,11 @@ def _newest_of_each_key(
 def _newest_of_each_within(
     reaches: list[Reach], slots: Slots, keys: pa.Table, within: str
 ) -> list[tuple[pa.Table, Numbers]]:
-    """All rows of a key, of which the newest of each `within` counts.
+    """Search all rows of a key, and keep the newest for each value of `within`.
 
-    Which rows those are is settled by numbers alone; only they are gathered, and their keys
-    compared. Where a key turns out to be another one with the same slot, it may have hidden a right
-    row, so the keys are compared first and the search repeated.
+    Slots and `within` alone decide which rows these are; only those are copied, and their keys
+    compared. If one turns out to be another key with the same slot, it may have hidden the right
+    row. Then all keys are compared first, and the newest rows are chosen again.
     """
     shard = shard_of_slot(slots)
     everyone = np.arange(len(slots))
@@ -161,7 +161,7 @@ def _newest_of_each_within(
 def _survivors(
     reaches: list[Reach], found: list[tuple[int, Numbers, Numbers, Numbers]]
 ) -> list[tuple[pa.Table, Numbers]]:
-    """The rows that no newer row of the same (key, within) hides."""
+    """The rows that are not hidden by a newer row of the same (key, within)."""
     number = np.concatenate([part[1] for part in found])
     newest = newest_first(number, np.concatenate([part[3] for part in found]))
     chosen = np.zeros(len(number), dtype=np.bool_)
@@ -180,7 +180,7 @@ def _rows(reach: Reach, row: Numbers) -> pa.Table:
 
 
 def newest_first(number: Numbers, sub: Numbers) -> Numbers:
-    """Of rows that stand newest first, the first of each (key, within), in that order."""
+    """The first row of each (key, within), by key and within; rows come newest first."""
     if not len(number):
         return np.empty(0, dtype=np.int64)
     low = int(sub.min())
@@ -204,7 +204,7 @@ def _where_it_changes(numbers: Numbers) -> NDArray[np.bool_]:
 
 
 def integers(table: pa.Table, name: str) -> Numbers:
-    """An integer or timestamp column as whole numbers."""
+    """An integer or timestamp column as 64-bit integers."""
     numbers: Numbers = _whole(table.column(name).combine_chunks()).to_numpy(zero_copy_only=False)
     return numbers
 
@@ -224,7 +224,7 @@ def alive(table: pa.Table, at_us: int) -> NDArray[np.bool_]:
 
 
 def due_us(column: pa.Array, dead: NDArray[np.bool_]) -> Numbers:
-    """When each row is due; rows without a time and dropped ones never are."""
+    """When each row is due; rows without a due time, and dropped rows, never are."""
     due: Numbers = _whole(column).fill_null(NEVER_US).to_numpy()
     return np.where(dead, NEVER_US, due)
 
@@ -237,10 +237,10 @@ def due_keys(
     watermark_us: int,
     key: list[str],
 ) -> tuple[Slots, pa.Table] | None:
-    """Slots and keys of rows whose time has come; the rows may be hidden by newer ones.
+    """Slots and keys of rows that are due now; newer rows may hide these rows.
 
-    What was due at the last batch's watermark was handed in then, but for the rows that the last
-    batch wrote itself. Pieces in which no row can be due are not looked at.
+    Rows due at the last batch's watermark were processed then, except those that the last batch
+    wrote itself. Pieces in which no row can be due are skipped.
     """
     found: list[pa.Table] = []
     for reach in reaches:

@@ -1,7 +1,7 @@
-"""The commit of a micro-batch: one small file that names every state file of the version.
+"""Manifests: a micro-batch is committed by one small file that names all its state files.
 
-A version exists when its manifest exists. The manifests of the newest `KEPT` batches stay, and so
-do the state files that they name; the rest is removed after a commit, never before.
+A version exists if and only if its manifest exists. The manifests of the newest `KEPT` batches are
+kept, and so are the state files that they name. The rest is removed after a commit, never before.
 """
 
 import zlib
@@ -13,7 +13,7 @@ from tidegate.spark.state.files import Durable
 from tidegate.spark.state.version import Version
 
 KEPT = 3
-"""A version goes once two newer ones are committed after the one that follows it."""
+"""How many versions are kept: the newest, and the two before it."""
 _SWEEP_EVERY = 64
 _SUFFIX = ".json"
 
@@ -24,10 +24,10 @@ class Manifests:
 
     directory: Durable
     state: Durable
-    """The directory that holds one directory per operator."""
+    """The directory with a subdirectory of state files for each operator."""
 
     def committed(self) -> list[int]:
-        """The batches whose versions are there, oldest first."""
+        """The batches with a manifest, oldest first."""
         return [
             int(name.removesuffix(_SUFFIX))
             for name in self.directory.names()
@@ -35,7 +35,7 @@ class Manifests:
         ]
 
     def read(self, batch_id: int, shards: Mapping[str, int]) -> dict[str, Version]:
-        """The versions after a batch; -1 is before the first one."""
+        """The versions after a batch; with -1, the empty ones before the first batch."""
         if batch_id < 0:
             return {operator: Version.empty(count) for operator, count in shards.items()}
         document = self.directory.read_json(_name(batch_id))
@@ -51,7 +51,7 @@ class Manifests:
             ) from None
 
     def commit(self, batch_id: int, versions: Mapping[str, Version]) -> None:
-        """Make the versions of this batch the current ones, at once."""
+        """Make the versions of this batch the current ones, atomically."""
         document = {
             "batch": batch_id,
             "operators": {operator: version.to_json() for operator, version in versions.items()},
@@ -59,7 +59,7 @@ class Manifests:
         self.directory.write_json(_name(batch_id), document)
 
     def verify(self, versions: Mapping[str, Version]) -> None:
-        """Before a start: every state file is there, whole; the first that is not is named."""
+        """Before a start, check that every state file is complete; an error names a bad one."""
         for operator, version in versions.items():
             folder = self.state.below(operator)
             sizes = folder.sizes()
@@ -79,7 +79,7 @@ class Manifests:
                 )
 
     def clean(self, batch_id: int, versions: Mapping[str, Version]) -> None:
-        """After the commit of `batch_id`: remove versions that nobody can need any more."""
+        """After the commit of `batch_id`, remove versions that are no longer needed."""
         old = [batch for batch in self.committed() if batch <= batch_id - KEPT]
         kept = [b for b in self.committed() if batch_id - KEPT < b < batch_id]
         shards = {operator: version.shards for operator, version in versions.items()}
@@ -97,15 +97,15 @@ class Manifests:
             self.sweep(batch_id - KEPT, live)
 
     def sweep(self, until_batch: int, live: Mapping[str, set[str]]) -> None:
-        """Remove what failed tries left behind: old files that no kept version names."""
+        """Remove files of failed attempts: old files that no kept version names."""
         for operator, names in live.items():
             self.state.below(operator).sweep(names, until_batch)
 
     def tidy(self) -> None:
-        """At a start: remove what earlier runs left behind.
+        """At a start, remove files that earlier runs left behind.
 
-        Only files of committed batches are looked at. What a batch that is not committed wrote
-        stays until it is old, so that even a second start by mistake takes nothing from a run.
+        Only files of committed batches are removed. Files of a batch that is not committed stay
+        until it is old, so that even an accidental second start does not harm a running pipeline.
         """
         committed = self.committed()
         if not committed:

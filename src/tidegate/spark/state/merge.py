@@ -1,10 +1,9 @@
-"""Keep chains short: when a shard's turn comes, its newest files are merged into the new one.
+"""Keeps chains short: when it is a shard's turn, its newest files are merged into the new one.
 
-Turns are staggered over the shards, so that every micro-batch carries the same small part of the
-work and none carries all of it. A turn takes the newest files of the chain as long as the next
-older one is not much larger than what was taken so far; files therefore grow geometrically, a row
-is rewritten a logarithmic number of times, and a chain holds at most `TURN` small files and a
-handful of large ones.
+Turns are staggered over the shards, so that every micro-batch does the same small part of the work.
+A merge takes the newest files of a chain as long as the next older one is not much larger than all
+that were taken. Files therefore grow geometrically, a row is rewritten a logarithmic number of
+times, and a chain holds at most `TURN` small files and a handful of large ones.
 """
 
 from collections.abc import Collection
@@ -19,13 +18,13 @@ from tidegate.spark.state.lookup import Reach, alive, integers, newest_first
 from tidegate.spark.state.version import Version
 
 TURN = 8
-"""A shard is looked at every this many micro-batches."""
+"""A shard may be merged once in this many micro-batches."""
 _GROWTH = 2.0
-"""The next older file is merged too when it has at most this many times the rows taken so far."""
+"""The next older file is merged too if it has at most this many times the rows taken so far."""
 
 
 def rows_per_file(reaches: list[Reach], version: Version) -> NDArray[np.int64]:
-    """Rows of each (file, shard) that still count."""
+    """The rows of each (file, shard) whose file is still in the shard's chain."""
     rows = np.zeros((len(version.files), version.shards), dtype=np.int64)
     for reach in reaches:
         rows[reach.file] += np.where(reach.valid, np.diff(reach.layer.bounds), 0)
@@ -39,7 +38,7 @@ def files_to_keep(
     delta_rows: NDArray[np.int64],
     rows: NDArray[np.int64],
 ) -> dict[int, int]:
-    """For each shard whose turn it is and that gains by it, how many of its oldest files stay."""
+    """For each shard to merge in this batch, how many of its oldest files stay as they are."""
     kept: dict[int, int] = {}
     for shard in shards:
         chain = version.chains[shard]
@@ -66,9 +65,9 @@ def merged(
     within: str | None,
     at_us: int,
 ) -> pa.Table:
-    """Newest rows of these shards over the files that are merged and the delta, not yet sorted.
+    """The newest rows of these shards from the merged files and the delta, not yet sorted.
 
-    Rows that were dropped or have expired are left out where no older file remains that they hide.
+    Dropped and expired rows are left out if no older file remains whose rows they would hide.
     """
     first_taken = np.full(version.shards, len(version.files), dtype=np.int64)
     bottom = np.zeros(version.shards, dtype=np.bool_)
@@ -92,7 +91,7 @@ def merged(
 
 
 def ranges(starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """All numbers of all [start, end)."""
+    """All numbers in all ranges [start, end)."""
     counts = ends - starts
     total = int(counts.sum())
     offsets = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)

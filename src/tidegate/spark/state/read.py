@@ -1,4 +1,4 @@
-"""Read a committed version from outside: the state of an operator as one Arrow table."""
+"""Reads the state of an operator at a committed version, as one Arrow table."""
 
 import tempfile
 from typing import Any
@@ -22,11 +22,11 @@ _TRIES = 20
 
 
 def read_state(checkpoint: str, operator: str, version: int | None = None) -> pa.Table:
-    """The state of a keyed operator after a committed batch (the newest when none is named).
+    """The state of a keyed operator after a committed batch, by default the newest one.
 
-    Reads only; the pipeline may run meanwhile: when it has removed the newest version before that
-    was read to its end, a newer one is read. Rows past their time-to-live are left out as of the
-    plan of that batch.
+    The pipeline may run meanwhile, and nothing is written. If the pipeline removes the version
+    before it has been read completely, a newer one is read. Rows that had passed their time-to-live
+    when that batch was planned are left out.
     """
     place = Checkpoint(Durable(checkpoint))
     description = require_description(place)
@@ -49,12 +49,12 @@ def read_state(checkpoint: str, operator: str, version: int | None = None) -> pa
         batch_id = committed[-1] if version is None else version
         if batch_id not in committed:
             kept = ", ".join(map(str, committed))
-            raise AskedWrongly(f"version {batch_id} is not there; kept versions: {kept}")
+            raise AskedWrongly(f"there is no version {batch_id}; kept versions: {kept}")
         try:
             return _read_batch(manifests, plans, folder, operator, known[operator], batch_id)
         except Missing:
             if batch_id in manifests.committed():
-                raise  # nobody removed the version: a file of it is lost
+                raise  # the version was not removed, so one of its files is lost
     raise TidegateError(
         f"the pipeline commits faster than the state of '{operator}' can be read; read it while "
         "the pipeline is stopped"
@@ -66,16 +66,16 @@ def _read_batch(
     plans: Plans,
     folder: Durable,
     operator: str,
-    said: dict[str, Any],
+    described: dict[str, Any],
     batch_id: int,
 ) -> pa.Table:
-    """The state after one batch, by what the checkpoint says of the operator."""
-    schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(said["schema"])))
-    found = manifests.read(batch_id, {}).get(operator, Version.empty(said["shards"]))
+    """The state after one batch, read as the checkpoint describes the operator."""
+    schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(described["schema"])))
+    found = manifests.read(batch_id, {}).get(operator, Version.empty(described["shards"]))
     plan = plans.read(batch_id)
     at_us = 0 if plan is None else plan.at_us
-    key = [name for name, _ in said["key"]]
-    return read_version(folder, found, key, said["within"], at_us, schema)
+    key = [name for name, _ in described["key"]]
+    return read_version(folder, found, key, described["within"], at_us, schema)
 
 
 def read_version(
@@ -86,7 +86,7 @@ def read_version(
     at_us: int,
     schema: pa.Schema,
 ) -> pa.Table:
-    """All live rows of a version, without our own columns."""
+    """All live rows of a version, without Tidegate's own columns."""
     if not version.files:
         return schema.empty_table().select([name for name in schema.names if name not in SYSTEM])
     with tempfile.TemporaryDirectory(prefix="tidegate-read-") as scratch:

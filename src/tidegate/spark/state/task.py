@@ -1,4 +1,4 @@
-"""The state as one task sees it in one micro-batch: read its keys' rows, write what changed."""
+"""The state of one task in one micro-batch: read the state rows of its keys, write the changes."""
 
 import uuid
 import zlib
@@ -42,7 +42,7 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keeper:
-    """What does not change from batch to batch: whose state it is and where it lies."""
+    """The part that is the same in every batch: whose state it is, and where it is stored."""
 
     operator: str
     key: pa.Schema
@@ -52,13 +52,13 @@ class Keeper:
 
     @property
     def schema(self) -> pa.Schema:
-        """Columns of its files."""
+        """The columns of its state files."""
         return file_schema(self.key, self.bound)
 
 
 @dataclass(slots=True)
 class TaskState:
-    """One task's shards at one version. `batch` first, then `change`."""
+    """The shards of one task at one version. Call `batch` first, then `change`."""
 
     keeper: Keeper
     version: Version
@@ -72,7 +72,7 @@ class TaskState:
     _batch: KeyedBatch | None = None
 
     def batch(self, rows: pa.Table, slots: Slots) -> KeyedBatch:
-        """The rows with the state of their keys, and of keys whose time has come."""
+        """The rows with the state of their keys, and of keys with state that is due."""
         keeper, bound = self.keeper, self.keeper.bound
         names = keeper.key.names
         self._reaches = open_chains(keeper.cache, self.version, self.shards, self.reads)
@@ -103,7 +103,7 @@ class TaskState:
         return self._batch
 
     def change(self, update: Update) -> TaskChange | None:
-        """Write one file with what changed; None when nothing did."""
+        """Write the changes to one file; return None if there are none."""
         delta = self._delta(update)
         shards = self.version.shards
         slots = delta.column(SLOT).to_numpy()
@@ -135,7 +135,7 @@ class TaskState:
         return TaskChange(file, {**depth, **kept})
 
     def shard_bytes(self) -> tuple[Numbers, Numbers]:
-        """Shards that have state, and the bytes of it before this batch, by share of rows."""
+        """Shards that have state, and its size before this batch in bytes, estimated by rows."""
         total = np.zeros(self.version.shards)
         for reach in self._reaches:
             rows = np.where(reach.valid, np.diff(reach.layer.bounds), 0)
@@ -176,7 +176,7 @@ class TaskState:
         return Piece(first_shard, last_shard, batch.num_rows, int(span[0]), int(span[1]))
 
     def _delta(self, update: Update) -> pa.Table:
-        """Upserts and drops as rows of a state file."""
+        """Turn upserts and drops into rows of a state file."""
         parts = []
         if update.upserts is not None and update.upserts.num_rows:
             parts.append(self._upserts(update.upserts, update.upsert_key))
@@ -200,7 +200,7 @@ class TaskState:
             if within is not None:
                 field_ = self.keeper.bound.state.field(within)
                 dropped = dropped.append_column(field_, table.column(within).cast(field_.type))
-        else:  # the whole key: every state row it has
+        else:  # without the within column, drop all state rows of the key
             gone = np.zeros(batch.keys.num_rows, dtype=np.bool_)
             gone[numbers] = True
             chosen = np.flatnonzero(gone[batch.state_key])
@@ -226,7 +226,7 @@ class TaskState:
         return pa.table([columns[name] for name in schema.names], schema=schema)
 
     def _numbers(self, table: pa.Table, numbers: Numbers | None, what: str) -> Numbers:
-        """The number of each row's key; matched by the key columns where none is given."""
+        """The number of each row's key, matched by the key columns if no numbers are given."""
         batch = self._require_batch()
         if numbers is not None:
             if len(numbers) != table.num_rows:
@@ -265,12 +265,12 @@ class TaskState:
 
     def _require_batch(self) -> KeyedBatch:
         if self._batch is None:
-            raise TidegateError("a task's state was asked for a change before its batch")
+            raise TidegateError("`change` was called before `batch` on a task's state")
         return self._batch
 
 
 def match_keys(asked: pa.Table, known: pa.Table) -> Numbers:
-    """For each asked key its row in `known`, or -1; null matches null."""
+    """For each key in `asked`, its row in `known`, or -1; null matches null."""
     if len(known.column_names) == 1:
         values = known.column(0).combine_chunks()
         place = pc.index_in(asked.column(0), value_set=values)
@@ -289,7 +289,7 @@ def match_keys(asked: pa.Table, known: pa.Table) -> Numbers:
 
 
 def conform(table: pa.Table, wanted: pa.Schema, what: str) -> pa.Table:
-    """The table with the wanted columns in order; a wrong one is named."""
+    """The table with the wanted columns, in order and cast; an error names a wrong column."""
     for name in wanted.names:
         if name not in table.column_names:
             raise TidegateError(

@@ -1,7 +1,7 @@
-"""Which files make up an operator's state after a committed micro-batch.
+"""A version: the files that make up an operator's state after a committed micro-batch.
 
-Each shard has a *chain* of files, oldest first. A newer file's row of a key hides an older one's.
-A version is a value: committing a batch makes a new one from what its tasks report.
+Each shard has a *chain* of files, oldest first. A key's row in a newer file hides its row in an
+older one. Versions are immutable: committing a batch makes a new one from its tasks' reports.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,23 +11,23 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A run of whole shards in a file."""
+    """Consecutive whole shards in a file, stored as one record batch."""
 
     first_shard: int
     last_shard: int
     rows: int
     due_from_us: int | None = None
-    """The earliest and the latest due time of its rows; None when nobody noted them."""
+    """The earliest due time of its rows, and below the latest; None if they were not recorded."""
     due_to_us: int | None = None
 
     def may_be_due(self, after_us: int | None, until_us: int) -> bool:
-        """Whether a row in it may be due after the one moment and until the other."""
+        """Whether a row in it may be due after the first time and up to the second."""
         if self.due_from_us is None or self.due_to_us is None:
             return True
         return self.due_from_us <= until_us and (after_us is None or self.due_to_us > after_us)
 
     def to_json(self) -> list[int]:
-        """As it stands in the manifest: without due times where there are none."""
+        """The form in the manifest, without due times if there are none."""
         plain = [self.first_shard, self.last_shard, self.rows]
         if self.due_from_us is None or self.due_to_us is None:
             return plain
@@ -36,7 +36,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class StateFile:
-    """One file: what one task changed in one micro-batch, with the shards it merged on the way."""
+    """A file with the changes of one task in one micro-batch, and the shards that it merged."""
 
     name: str
     size_bytes: int
@@ -52,12 +52,12 @@ class StateFile:
 
 @dataclass(frozen=True, slots=True)
 class TaskChange:
-    """What a task did to the state of its shards."""
+    """The change that a task made to the state of its shards."""
 
     file: StateFile
     kept: Mapping[int, int]
-    """For each shard in the file, how many of the oldest files of its chain stay in front of it:
-    all of them for a delta, none for a snapshot."""
+    """For each shard in the file, how many of the oldest files of its chain stay before it: all of
+    them for a delta, none for a snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +70,14 @@ class Version:
     chains: tuple[tuple[int, ...], ...] = ()
     """For each shard, the numbers of its files in `files`, oldest first."""
     newest_event_us: int | None = None
-    """The newest event time seen so far: the next batch's watermark comes from it."""
+    """The newest event time seen so far, which determines the next batch's watermark."""
     handed_us: int | None = None
-    """The watermark of the batch that made this version: what was due by then was handed in."""
+    """The watermark of the batch that made this version. State rows due by then were passed to the
+    function in that batch."""
 
     @classmethod
     def empty(cls, shards: int) -> "Version":
-        """Before the first micro-batch."""
+        """The version before the first micro-batch."""
         return cls(shards, (), tuple(() for _ in range(shards)))
 
     @property
@@ -85,13 +86,13 @@ class Version:
         return {file.name for file in self.files}
 
     def watermark_us(self, delay_us: int) -> int | None:
-        """The watermark of the next batch; None until there was an event."""
+        """The watermark of the next batch; None before the first event."""
         return None if self.newest_event_us is None else self.newest_event_us - delay_us
 
     def after(
         self, changes: Iterable[TaskChange], newest_event_us: int | None, delay_us: int
     ) -> "Version":
-        """The version that these changes make of this one; files out of use are left out."""
+        """The next version, with these changes; files that no chain needs are left out."""
         files = list(self.files)
         chains = [list(chain) for chain in self.chains]
         for change in sorted(changes, key=lambda change: change.file.name):
@@ -111,7 +112,7 @@ class Version:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in the manifest."""
+        """The form in the manifest."""
         return {
             "shards": self.shards,
             "newest_event_us": self.newest_event_us,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tidegate.control.placement.changes import Change, transition
+from tidegate.control.placement.changes import CoreChange, transition
 from tidegate.errors import AskedWrongly
 
 HELD = np.array([[2, 0], [1, 2], [0, 0]])
@@ -15,16 +15,16 @@ def test_everyone_gives_before_anyone_takes() -> None:
     found = transition(HELD, CORES, ("a", "b"), NODES, NODES)
     assert found.notes == ()
     assert found.changes == (
-        Change("a", "red", -1),
-        Change("b", "green", -1),
-        Change("a", "blue", 1),
-        Change("b", "blue", 2),
+        CoreChange("a", "red", -1),
+        CoreChange("b", "green", -1),
+        CoreChange("a", "blue", 1),
+        CoreChange("b", "blue", 2),
     )
 
 
 def test_a_node_that_vanished_is_said_and_the_rest_goes_on() -> None:
     found = transition(HELD, CORES, ("a", "b"), NODES, {"red", "green"})
-    assert found.changes == (Change("a", "red", -1), Change("b", "green", -1))
+    assert found.changes == (CoreChange("a", "red", -1), CoreChange("b", "green", -1))
     (note,) = found.notes
     assert "'blue' is gone" in note and "(a 1, b 2) are skipped" in note
 

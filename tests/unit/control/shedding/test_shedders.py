@@ -19,15 +19,15 @@ from tidegate.control.shedding.model_shedder import MOST_CORRECTION, ModelShedde
 from tidegate.control.shedding.shedder import LEAST_KEEP, Look, most_keep
 from tidegate.errors import AskedWrongly
 from tidegate.models.microbatch.batch_cost import BatchCost
-from tidegate.models.shedding.outlook import RoundOutlook
-from tidegate.sim.shedding.engine import RoundsWorld, simulate_rounds
+from tidegate.models.shedding.outlook import BatchOutlook
+from tidegate.sim.shedding.engine import EngineWorld, simulate_engine
 from tidegate.sim.shedding.experiment import BODIES, judge, overload, paper_load
 from tidegate.workload.profile import constant, steps
 
 
-def outlook(load: float, *, rate: float = 10_000.0, round_s: float = 1.0) -> RoundOutlook:
+def outlook(load: float, *, rate: float = 10_000.0, round_s: float = 1.0) -> BatchOutlook:
     """A round that finds the rows of `round_s`, at so many times the capacity."""
-    return RoundOutlook(
+    return BatchOutlook(
         offered_rows=rate * round_s, arrival_rate=rate, row_s=load / rate, fixed_s=0.1
     )
 
@@ -62,7 +62,7 @@ def test_eq_7_moves_towards_the_target_and_never_below_zero() -> None:
 
 def test_the_outlook_settles_where_the_micro_batch_station_does() -> None:
     cost = BatchCost(fixed_s=0.1, work_s=1e-3)
-    ahead = RoundOutlook(offered_rows=0.0, arrival_rate=9000.0, row_s=cost.row_s(4), fixed_s=0.1)
+    ahead = BatchOutlook(offered_rows=0.0, arrival_rate=9000.0, row_s=cost.row_s(4), fixed_s=0.1)
     tau = ahead.steady_throughput(2.0)
     assert tau == pytest.approx(cost.throughput(4, 2.0))
     steady = dataclasses.replace(ahead, offered_rows=9000.0 * 2.0 / 1.5, horizon_s=50.0)
@@ -71,7 +71,7 @@ def test_the_outlook_settles_where_the_micro_batch_station_does() -> None:
 
 
 def test_gathering_is_paid_before_anything_is_kept() -> None:
-    free = RoundOutlook(offered_rows=0.0, arrival_rate=5000.0, row_s=1e-3)
+    free = BatchOutlook(offered_rows=0.0, arrival_rate=5000.0, row_s=1e-3)
     paid = dataclasses.replace(free, gather_s=1e-4)
     assert paid.steady_throughput(1.0) == pytest.approx(0.5 * free.steady_throughput(1.0))
 
@@ -126,7 +126,7 @@ def test_the_correction_of_the_model_is_bounded_and_needs_rows_that_were_shed() 
 
 
 def test_a_share_is_never_zero() -> None:
-    hopeless = RoundOutlook(offered_rows=1e6, arrival_rate=1e6, row_s=1.0, fixed_s=9.0)
+    hopeless = BatchOutlook(offered_rows=1e6, arrival_rate=1e6, row_s=1.0, fixed_s=9.0)
     assert most_keep(hopeless.latency_s, 1.0) == LEAST_KEEP
 
 
@@ -172,8 +172,8 @@ def test_the_papers_fixed_gain_is_worse_at_three_seconds() -> None:
 
 
 def test_an_engine_with_room_sheds_nothing() -> None:
-    world = RoundsWorld(profile=constant(1000.0), queries=80, seconds=20.0)
-    outcome = simulate_rounds(world, new_shedder("model", 0.5))
+    world = EngineWorld(profile=constant(1000.0), queries=80, seconds=20.0)
+    outcome = simulate_engine(world, new_shedder("model", 0.5))
     assert (outcome.keep == 1.0).all()
     assert outcome.kept.sum() == outcome.offered.sum()
     assert outcome.mean_latency_s(5.0) < 0.2
@@ -185,10 +185,10 @@ def test_a_target_below_the_floor_is_refused_before_the_run() -> None:
 
 
 def test_an_overload_that_ends_is_forgotten() -> None:
-    world = RoundsWorld(
+    world = EngineWorld(
         profile=steps([(0.0, 500.0), (10.0, 3000.0), (20.0, 500.0)]), queries=100, seconds=40.0
     )
-    outcome = simulate_rounds(world, new_shedder("model", 1.0))
+    outcome = simulate_engine(world, new_shedder("model", 1.0))
     shed = outcome.decided_s[outcome.keep < 1.0]
     assert shed.min() > 10.0 and shed.max() < 25.0
 

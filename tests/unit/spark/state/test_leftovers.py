@@ -117,7 +117,7 @@ def test_a_version_that_goes_while_it_is_read_is_read_again_from_a_newer_one(tmp
     assert found["count"].to_pylist() == [43] * 400
     interruptions = iter([20])
     layer_module._open_layers.clear()  # what is mapped already could still be read
-    with pytest.raises(AskedWrongly, match="version 42 is not there; kept versions: 60, 61, 62"):
+    with pytest.raises(AskedWrongly, match="there is no version 42; kept versions: 60, 61, 62"):
         read.read_state(str(tmp_path), "op", version=42)
 
 
