@@ -12,7 +12,7 @@ from tidegate.control.allocation.allocate import assign
 from tidegate.models.queueing.network import Network
 from tidegate.models.queueing.stations import Model, Queues
 from tidegate.sim.queueing.allocation import unstable_stations
-from tidegate.sim.queueing.arrivals import Arrivals
+from tidegate.sim.queueing.arrivals import ArrivalProcess
 from tidegate.sim.queueing.distributions import distribution
 from tidegate.sim.queueing.network import simulate
 from tidegate.sim.queueing.statistics import Simulation, batch_means
@@ -58,10 +58,10 @@ def test_figures_6_and_7_the_recommended_split_is_the_best_and_order_is_kept(
     network = read_network(EXAMPLES / file)
     queues = Queues.of_network(network)
     assert tuple(assign(queues, CORES).cores) == recommended
-    arrivals = Arrivals(gaps=distribution(1.0))
+    arrivals = ArrivalProcess(gaps=distribution(1.0))
     if frame_rates:  # as in the paper: uniform between 1 and 25, here anew every second
         drawn = np.random.default_rng(6).uniform(1.0, 25.0, seconds)
-        arrivals = Arrivals(gaps=distribution(0.0), rates=tuple(drawn))
+        arrivals = ArrivalProcess(gaps=distribution(0.0), rates=tuple(drawn))
     allocations = neighbourhood(network, recommended)
     assert len(allocations) >= 5
     runs = [run(network, cores, seconds, arrivals=arrivals) for cores in allocations]

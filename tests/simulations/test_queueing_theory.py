@@ -6,7 +6,7 @@ from scipy import stats
 
 from tidegate.models.queueing.network import SOURCE, Edge, Network, Operator
 from tidegate.models.queueing.stations import Queues
-from tidegate.sim.queueing.arrivals import Arrivals
+from tidegate.sim.queueing.arrivals import ArrivalProcess
 from tidegate.sim.queueing.distributions import distribution
 from tidegate.sim.queueing.network import simulate
 from tidegate.sim.queueing.statistics import ConfidenceInterval, batch_means
@@ -145,7 +145,7 @@ def test_bulk_arrivals_follow_theory(way: str) -> None:
     external = 6.0 if way == "bulk of the source" else 2.0
     ratio = 1.0 if way == "bulk of the source" else float(bulk)
     network = network_of(external, {"one": 10.0}, (SOURCE, "one", ratio))
-    arrivals = Arrivals(gaps=distribution(1.0), bulk=bulk if ratio == 1.0 else 1)
+    arrivals = ArrivalProcess(gaps=distribution(1.0), bulk=bulk if ratio == 1.0 else 1)
     runs = [
         simulate(network, {"one": 1}, seconds=4000.0, seed=seed, arrivals=arrivals).stations[0]
         for seed in SEEDS

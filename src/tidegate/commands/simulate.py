@@ -9,7 +9,7 @@ from tidegate.commands.simulate_answer import Prediction, document, latency_by_s
 from tidegate.models.queueing.network import SOURCE, Network
 
 if TYPE_CHECKING:  # scipy and numba take a second to import; `tidegate --help` should not
-    from tidegate.sim.queueing.arrivals import Arrivals
+    from tidegate.sim.queueing.arrivals import ArrivalProcess
     from tidegate.sim.queueing.distributions import Distribution
 
 VISITS_BY_DEFAULT = 2_000_000
@@ -84,7 +84,9 @@ def _warn_of(unstable: dict[str, int], cores: dict[str, int]) -> None:
         )
 
 
-def _as_simulated(network: Network, coming: "Arrivals", services: "Distribution | None") -> Network:
+def _as_simulated(
+    network: Network, coming: "ArrivalProcess", services: "Distribution | None"
+) -> Network:
     """The network with the scvs that are simulated, so that the model is told the same."""
     fed = {edge.target for edge in network.edges if edge.origin == SOURCE}
     operators = tuple(

@@ -9,7 +9,7 @@ from tidegate.commands.output import out
 from tidegate.models.queueing.network import Network
 
 if TYPE_CHECKING:  # scipy and numba take a second to import; `tidegate --help` should not
-    from tidegate.sim.queueing.arrivals import Arrivals
+    from tidegate.sim.queueing.arrivals import ArrivalProcess
     from tidegate.sim.queueing.statistics import ConfidenceInterval, Simulation
 
 
@@ -27,7 +27,7 @@ class Prediction:
         self.latency_s = float(queues.network_latency(allocation))
 
 
-def latency_by_step(found: "Simulation", coming: "Arrivals") -> list[dict[str, Any]]:
+def latency_by_step(found: "Simulation", coming: "ArrivalProcess") -> list[dict[str, Any]]:
     """Mean latency of what arrived in each step of changing rates."""
     if not coming.rates:
         return []

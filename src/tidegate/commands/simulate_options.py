@@ -9,7 +9,7 @@ from tidegate.errors import AskedWrongly
 from tidegate.models.queueing.network import Network
 
 if TYPE_CHECKING:  # scipy and numba take a second to import; `tidegate --help` should not
-    from tidegate.sim.queueing.arrivals import Arrivals
+    from tidegate.sim.queueing.arrivals import ArrivalProcess
     from tidegate.sim.queueing.distributions import Distribution
 
 _KINDS = "deterministic, exponential, uniform, lognormal or hyperexponential"
@@ -77,11 +77,11 @@ def parse_allocation(text: str) -> dict[str, int]:
 
 def parse_arrivals(
     network: Network, kind: str | None, bulk: int, rates: str | None, step_s: float
-) -> "Arrivals":
+) -> "ArrivalProcess":
     """How external tuples come: a distribution of gaps, in bulks, at one rate or at several."""
-    from tidegate.sim.queueing.arrivals import Arrivals, source_gaps
+    from tidegate.sim.queueing.arrivals import ArrivalProcess, source_gaps
 
-    return Arrivals(
+    return ArrivalProcess(
         gaps=source_gaps(network) if kind is None else parse_distribution(kind),
         bulk=bulk,
         rates=() if rates is None else _parse_rates(rates),

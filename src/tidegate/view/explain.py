@@ -9,7 +9,7 @@ from tidegate.control.flow.bottleneck import BottleneckFinder
 from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly
 from tidegate.view.changes import again, changes_of, outcome_of, words_of
-from tidegate.view.explanation import Explanation, Moment, Span, Step
+from tidegate.view.explanation import ExplainedDecision, Explanation, Moment, Span
 
 SETTLING = 2
 """Ticks after a change that say nothing of it yet."""
@@ -95,9 +95,9 @@ def _span(
 
 def _steps(
     records: Sequence[Record], found: Sequence[Bottleneck | None], start_s: float
-) -> list[Step]:
+) -> list[ExplainedDecision]:
     acted = [place for place, record in enumerate(records) if record.acted and changes_of(record)]
-    steps: list[Step] = []
+    steps: list[ExplainedDecision] = []
     wish = None
     for place, record in enumerate(records):
         if not changes_of(record):
@@ -117,7 +117,7 @@ def _steps(
             other for other in range(place + 1) if records[other].measurement.at_s > at_s - BEFORE_S
         ]
         steps.append(
-            Step(
+            ExplainedDecision(
                 at_s=at_s - start_s,
                 what=words_of(record),
                 why=record.decision.reason,

@@ -51,7 +51,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ExplainedDecision:
     """A decision that wanted a change."""
 
     at_s: float
@@ -95,7 +95,7 @@ class Explanation:
     ticks: int
     policies: tuple[str, ...]
     spans: tuple[Span, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[ExplainedDecision, ...]
     fetched: tuple[tuple[str, int], ...]
     """Operators whose nodes fetched state that they did not have, and bytes; the most first."""
 

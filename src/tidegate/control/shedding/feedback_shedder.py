@@ -39,7 +39,7 @@ def corrected(value: float, target_s: float, latency_s: float, q: float) -> floa
     return value * (1.0 + q * error)
 
 
-class Steps:
+class FeedbackSteps:
     """When results tell of the keep in force, and how many steps late they are."""
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class FeedbackShedder:
     def __init__(self, target_s: float) -> None:
         self._target_s = check_target(target_s)
         self._switch = Switch(target_s)
-        self._steps = Steps()
+        self._steps = FeedbackSteps()
         self._rows: float | None = None
 
     def keep(self, look: Look) -> float:

@@ -6,7 +6,7 @@ latency has shown it. Feedback has only the model's error left to mend: it moves
 model is asked to hold by eq. 7, with the same gain.
 """
 
-from tidegate.control.shedding.feedback_shedder import Steps, corrected, gain
+from tidegate.control.shedding.feedback_shedder import FeedbackSteps, corrected, gain
 from tidegate.control.shedding.overload_switch import Switch
 from tidegate.control.shedding.shedder import Look, check_target, most_keep
 
@@ -25,7 +25,7 @@ class ModelShedder:
     def __init__(self, target_s: float) -> None:
         self._target_s = check_target(target_s)
         self._switch = Switch(target_s)
-        self._steps = Steps()
+        self._steps = FeedbackSteps()
         self._shed_since_s: float | None = None
         self.aim_s = target_s
         """What the model is asked for, so that the target is measured."""

@@ -10,7 +10,7 @@ from tidegate.sim.queueing.distributions import Distribution, distribution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arrivals:
+class ArrivalProcess:
     """How external tuples come, beside their rate."""
 
     gaps: Distribution
@@ -33,7 +33,7 @@ def source_gaps(network: Network) -> Distribution:
     return distribution(scvs[target])
 
 
-def expected_tuples(rate: float, arrivals: Arrivals, warm_up_s: float, end_s: float) -> float:
+def expected_tuples(rate: float, arrivals: ArrivalProcess, warm_up_s: float, end_s: float) -> float:
     """How many external tuples to expect in a run; `rate` counts where the arrivals have none."""
     if not arrivals.rates:
         return rate * end_s

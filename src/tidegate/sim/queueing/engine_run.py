@@ -9,7 +9,7 @@ from tidegate.errors import TidegateError
 from tidegate.models.queueing.network import SOURCE, Network
 from tidegate.models.queueing.traffic import arrival_rates
 from tidegate.sim.queueing import engine
-from tidegate.sim.queueing.arrivals import Arrivals, expected_tuples
+from tidegate.sim.queueing.arrivals import ArrivalProcess, expected_tuples
 from tidegate.sim.queueing.distributions import Distribution, distribution
 from tidegate.sim.queueing.emission import Emission, emission_code
 from tidegate.sim.queueing.statistics import Simulation, StationStatistics, batch_means, scv
@@ -32,7 +32,7 @@ class EngineRun:
         warm_up_s: float,
         end_s: float,
         seed: int,
-        arrivals: Arrivals,
+        arrivals: ArrivalProcess,
         services: Mapping[str, Distribution],
         emission: Emission,
         most_waiting: int,

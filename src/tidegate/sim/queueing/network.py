@@ -20,7 +20,7 @@ from tidegate.errors import AskedWrongly
 from tidegate.models.queueing.network import Network
 from tidegate.models.queueing.traffic import arrival_rates
 from tidegate.sim.queueing.allocation import allocation_vector
-from tidegate.sim.queueing.arrivals import Arrivals, expected_tuples, source_gaps
+from tidegate.sim.queueing.arrivals import ArrivalProcess, expected_tuples, source_gaps
 from tidegate.sim.queueing.distributions import Distribution
 from tidegate.sim.queueing.emission import Emission
 from tidegate.sim.queueing.engine_run import EngineRun
@@ -40,7 +40,7 @@ def simulate(
     seconds: float,
     seed: int = 0,
     warm_up_s: float | None = None,
-    arrivals: Arrivals | None = None,
+    arrivals: ArrivalProcess | None = None,
     services: Mapping[str, Distribution] | None = None,
     emission: Emission = "routed",
     most_waiting: int = MOST_WAITING,
@@ -55,7 +55,7 @@ def simulate(
     """
     cores = allocation_vector(network, allocation)
     if arrivals is None:
-        arrivals = Arrivals(gaps=source_gaps(network))
+        arrivals = ArrivalProcess(gaps=source_gaps(network))
     if warm_up_s is None:
         warm_up_s = 0.0 if arrivals.rates else WARM_UP_SHARE * seconds
     if seed < 0:
@@ -76,7 +76,7 @@ def simulate(
     return run.answer(seconds, seed)
 
 
-def _check(network: Network, seconds: float, warm_up_s: float, arrivals: Arrivals) -> None:
+def _check(network: Network, seconds: float, warm_up_s: float, arrivals: ArrivalProcess) -> None:
     if not (math.isfinite(seconds) and seconds > 0.0):
         raise AskedWrongly(f"the seconds to simulate must be a number above 0, not {seconds:g}")
     if not (math.isfinite(warm_up_s) and warm_up_s >= 0.0):

@@ -21,7 +21,7 @@ from tidegate.control.limits import Limits
 from tidegate.control.measurement import BatchMeasurement, Measurement
 from tidegate.control.replay import replay
 from tidegate.control.row_counts import ClassCount, SourceCount
-from tidegate.control.shedding.feedback_shedder import Steps
+from tidegate.control.shedding.feedback_shedder import FeedbackSteps
 from tidegate.control.shedding.keep import keep_over
 from tidegate.control.shedding.model_shedder import ModelShedder
 from tidegate.control.shedding.next_batch import NextBatchWatch, time_gathering_s
@@ -203,7 +203,7 @@ def test_feedback_goes_by_the_newest_batches_and_not_by_a_window() -> None:
 
 
 def test_rows_that_waited_before_shedding_began_are_not_blamed_on_it() -> None:
-    steps = Steps()
+    steps = FeedbackSteps()
     early = Look(
         at_s=5.0,
         outlook=None,

@@ -11,13 +11,13 @@ from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.models.queueing.network import SOURCE, Edge, Network, Operator
 from tidegate.sim.queueing import engine_run
 from tidegate.sim.queueing.allocation import unstable_stations
-from tidegate.sim.queueing.arrivals import Arrivals
+from tidegate.sim.queueing.arrivals import ArrivalProcess
 from tidegate.sim.queueing.distributions import KINDS, distribution, natural
 from tidegate.sim.queueing.emission import EMISSIONS, Emission
 from tidegate.sim.queueing.network import simulate
 from tidegate.sim.queueing.statistics import Simulation
 
-EVERY_SECOND = Arrivals(gaps=distribution(0.0))
+EVERY_SECOND = ArrivalProcess(gaps=distribution(0.0))
 
 
 def fixed(name: str, service_s: float) -> Operator:
@@ -100,7 +100,7 @@ def test_deterministic_services_follow_the_recursion(
         seconds=300.0,
         warm_up_s=0.0,
         seed=seed,
-        arrivals=Arrivals(gaps=natural(kind)),
+        arrivals=ArrivalProcess(gaps=natural(kind)),
     )
     left: list[float] = []
     for number, arrived_s in enumerate(found.arrived_s):
@@ -149,7 +149,7 @@ def test_nothing_is_lost_and_nothing_is_made(
         warm_up_s=0.0,
         seed=seed,
         emission=emission,
-        arrivals=Arrivals(gaps=distribution(1.0), bulk=bulk),
+        arrivals=ArrivalProcess(gaps=distribution(1.0), bulk=bulk),
     )
     assert found.completed % bulk == 0
     assert np.isfinite(found.latencies_s).all()
@@ -224,7 +224,7 @@ def test_allocations_are_compared_on_the_same_arrivals() -> None:
 def test_rates_change_as_told() -> None:
     network = single(1.0, fixed("a", 1e-4))
     rates = (50.0, 0.0, 150.0, 100.0)
-    steady = Arrivals(gaps=distribution(0.0), rates=rates, step_s=10.0)
+    steady = ArrivalProcess(gaps=distribution(0.0), rates=rates, step_s=10.0)
     for warm_up_s in (0.0, 25.0):
         found = simulate(network, {"a": 1}, seconds=40.0, arrivals=steady, warm_up_s=warm_up_s)
         counts = np.histogram(found.arrived_s, bins=[0, 10, 20, 30, 40])[0]
@@ -242,7 +242,7 @@ def test_a_rate_that_ends_at_zero_ends_the_arrivals() -> None:
         single(1.0, fixed("a", 0.01)),
         {"a": 1},
         seconds=100.0,
-        arrivals=Arrivals(gaps=distribution(0.0), rates=(10.0, 0.0), step_s=1.0),
+        arrivals=ArrivalProcess(gaps=distribution(0.0), rates=(10.0, 0.0), step_s=1.0),
     )
     assert found.completed == pytest.approx(10, abs=1)
 
