@@ -11,7 +11,7 @@ from tidegate.control.learning.sojourn import Stamps
 from tidegate.pipelines.graph import Map, Segment, Source, TaskBounds
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
 from tidegate.spark.batch.report import ShedCounts, TaskReport
-from tidegate.spark.measure.arrivals import ArrivalProcess, decayed
+from tidegate.spark.measure.arrivals import Arrivals, decayed
 from tidegate.spark.measure.running_batch import offered_stamps
 
 ROWS = pa.schema([("k", pa.string())])
@@ -54,7 +54,7 @@ def segment_run(tasks: int = 2) -> SimpleNamespace:
 
 
 def test_a_rate_is_of_the_newest_second_and_not_of_the_time_before_the_first_row() -> None:
-    arrivals = ArrivalProcess(["main"])
+    arrivals = Arrivals(["main"])
     assert arrivals.rate() is None
     assert arrivals.silent_s(99.0) == 0.0
     arrivals.add(evenly(10.0, 10.5, 50))
@@ -65,7 +65,7 @@ def test_a_rate_is_of_the_newest_second_and_not_of_the_time_before_the_first_row
 
 
 def test_a_running_batch_counts_once_all_its_readers_have_told() -> None:
-    arrivals, part = ArrivalProcess(["main"]), segment_run(tasks=2)
+    arrivals, part = Arrivals(["main"]), segment_run(tasks=2)
     arrivals.add(evenly(10.0, 12.0, 200))
     part.told.append(told(5, 0, evenly(12.0, 13.0, 400)))
     arrivals.look_ahead(part, newest=4)

@@ -1,0 +1,28 @@
+"""The plan of a micro-batch, on disk for a replay."""
+
+from tidegate.control.shedding.keep import Keep
+from tidegate.spark.batch.plan import BatchPlan, OperatorPlan, Plans
+from tidegate.spark.state.files import Durable
+
+
+def test_plans_are_kept_for_a_replay(tmp_path):
+    plans = Plans(Durable(str(tmp_path)))
+    for batch_id in range(12):
+        plans.write(BatchPlan(batch_id, batch_id * 10, {"n": OperatorPlan(2, (0, 1, 1))}))
+        assert plans.read(batch_id) == BatchPlan(
+            batch_id, batch_id * 10, {"n": OperatorPlan(2, (0, 1, 1))}
+        )
+    assert plans.newest() == plans.read(11)
+    assert plans.read(0) is None
+
+
+def test_the_plan_of_a_batch_says_what_it_keeps(tmp_path) -> None:
+    plans = Plans(Durable(str(tmp_path / "plans")))
+    plans.directory.make()
+    plans.write(BatchPlan(3, 1, {}, Keep(0.5, {"gold": 1.0})))
+    again = plans.read(3)
+    assert again == BatchPlan(3, 1, {}, Keep(0.5, {"gold": 1.0}))
+    assert again.keep.of(("free", "gold", "other")) == (0.5, 1.0, 0.5)
+    assert again.keep.of(()) == (0.5,)
+    plans.directory.write_json("0000000004.json", {"batch": 4, "at_us": 1, "operators": {}})
+    assert plans.read(4) == BatchPlan(4, 1)
