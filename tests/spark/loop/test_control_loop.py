@@ -91,7 +91,7 @@ def test_what_is_decided_holds_from_the_next_batch_on(spark, tmp_path, wait_for)
     [
         ({"cores": (3, 2)}, "minimum from 1 up to the maximum"),
         ({"cores": (1, 64)}, "the master has 4"),
-        ({"policy": "tidegat"}, "did you mean 'tidegate'"),
+        ({"policy": "latncy"}, "did you mean 'latency'"),
         ({"percentile": 42}, "give 50, 95 or 99"),
         ({"target": "fast"}, "fast"),
         ({"excluded": ["9-10"]}, "9-10"),
