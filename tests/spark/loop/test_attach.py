@@ -138,6 +138,9 @@ def test_a_query_is_held_between_two_batches(
                 wait_for(lambda others=others: batch(free) >= others + 3, free)
                 assert batch(held) == last, "it waits while another one goes on"
     wait_for(lambda: batch(held) >= last + 2, held)
-    with QueryBoundary(spark, lambda: [held, free])() as reached:
-        running = spark.sparkContext._jsc.sc().dagScheduler().activeJobs().size()
-    assert running == 0 or not reached
+    reached = False
+    while not reached:
+        assert held.isActive and free.isActive
+        with QueryBoundary(spark, lambda: [held, free])() as reached:
+            running = spark.sparkContext._jsc.sc().dagScheduler().activeJobs().size()
+    assert running == 0

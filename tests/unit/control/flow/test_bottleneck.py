@@ -141,6 +141,7 @@ def test_every_policys_records_name_it(name: str) -> None:
         world(steps([(0, 1000.0), (8, 3000.0)]), seconds=16.0),
         new_controller(Assembly(target=Target(TARGET_S), bounds=BOUNDS, policy=name)),
     )
+    judged = 0
     for record in outcome.records[2:]:
         found, stages = record.bottleneck, record.measurement.operators
         assert found is not None
@@ -152,7 +153,9 @@ def test_every_policys_records_name_it(name: str) -> None:
             "count": 0.8 * imbalance / (count * (count + 1)),
         }
         if max(saved.values()) > 1.5 * min(saved.values()):
+            judged += 1
             assert found.operator == max(saved, key=saved.__getitem__)
+    assert judged >= 4, "most ticks have one operator that a task helps clearly more"
     if name in ("latency", "flow"):
         change = next(r for r in outcome.records if r.acted and r.decision.cores)
         assert "the pipeline is limited by `count`" in change.decision.reason
@@ -214,8 +217,8 @@ def test_the_fewest_tasks_are_near_the_best_there_are(
     if good:
         assert dataclasses.replace(flow, tasks=tasks).loads[0] <= load * (1 + 1e-6)
         assert tasks.sum() <= min(good) + len(demand)  # rounding up costs one task each at most
-    elif tasks.sum() < most * len(demand):
-        assert dataclasses.replace(flow, tasks=tasks).loads[0] > load
+    else:
+        assert (tasks == most).all(), "all there is, where nothing is enough"
 
 
 def test_the_flow_policy_meets_a_surge_and_lets_go() -> None:
@@ -224,7 +227,8 @@ def test_the_flow_policy_meets_a_surge_and_lets_go() -> None:
     asked = [record.measurement.cores_asked for record in outcome.records]
     assert asked[28] == 2 and max(asked[31:60]) >= 8 and asked[-1] <= 4
     assert outcome.within(TARGET_S, after_s=20.0) >= 0.85
-    assert all(0.3 <= r.beliefs["usable"] <= 1.0 for r in outcome.records if "usable" in r.beliefs)
+    usable = [r.beliefs["usable"] for r in outcome.records if "usable" in r.beliefs]
+    assert len(usable) > 60 and 0.3 <= min(usable) <= max(usable) <= 1.0
 
 
 def chain(*works: tuple[str, float]) -> World:

@@ -163,8 +163,8 @@ def test_a_wish_that_was_not_followed_is_not_believed_again() -> None:
     inner.decision = Decision(reason="more", cores=12, tasks={"work": 12})
     wished = policy.decide(overloaded(3)).keep
     held_back = policy.decide(overloaded(4)).keep
-    assert short is not None and held_back is not None
-    assert (wished or 1.0) > 3.0 * held_back
+    assert short is not None and wished is not None and held_back is not None
+    assert wished > 3.0 * held_back
     assert held_back == pytest.approx(short, rel=0.3)
 
 
@@ -323,8 +323,8 @@ def test_batches_that_are_held_up_do_not_hold_up_those_behind_them() -> None:
     held = shed_world(scene, "model", 1.0, Bounds(4, 4))
     late = [latency.mean_s for latency in held.sojourns[40:] if latency is not None]
     assert sum(late) / len(late) == pytest.approx(1.0, rel=0.1)
-    decided = [r.decision for r in held.records if r.decision.keep is not None]
-    assert all(one.keep_span_s is not None for one in decided if one.keep < 1.0)
+    shed = [r.decision for r in held.records if (r.decision.keep or 1.0) < 1.0]
+    assert len(shed) > 100 and all(one.keep_span_s is not None for one in shed)
 
 
 def test_what_a_shed_row_costs_is_learned() -> None:

@@ -104,7 +104,7 @@ def test_feedback_stays_within_what_is_offered_and_the_papers_winds_up() -> None
         quiet = look(float(t), 1.35, 0.5)
         ours.keep(quiet)
         paper.keep(quiet)
-    assert ours._rows is None or ours._rows <= quiet.outlook.offered_rows
+    assert ours._rows == quiet.outlook.offered_rows, "at its clamp, and no further"
     assert paper._rows is not None and paper._rows > 100.0 * quiet.outlook.offered_rows
     kept = [
         (ours.keep(look(100.0 + t, 5.0, 2.5)), paper.keep(look(100.0 + t, 5.0, 2.5)))

@@ -288,8 +288,8 @@ def test_wrong_options_are_refused() -> None:
         simulate(network, {"a": 1}, seconds=1.0, seed=-1)
     with pytest.raises(AskedWrongly, match="bulk"):
         simulate(network, {"a": 1}, seconds=1.0, arrivals=replace(EVERY_SECOND, bulk=0))
+    loop = network_of(1.0, [fixed("a", 0.1)], (SOURCE, "a", 1.0), ("a", "a", 1.0))
     with pytest.raises(AskedWrongly, match="'a' has a gain of 1 or more"):
-        loop = network_of(1.0, [fixed("a", 0.1)], (SOURCE, "a", 1.0), ("a", "a", 1.0))
         simulate(loop, {"a": 1}, seconds=1.0)
 
 
