@@ -17,7 +17,8 @@ import numpy as np
 from tidegate.benching import Aim, Bench, Options, at_least, at_most
 from tidegate.control.assemble import MACHINE_POLICIES
 from tidegate.control.capacity.mst import TABLE_III
-from tidegate.control.capacity.priced import PRICED, PRICED_BY_CYCLE, Tuning
+from tidegate.control.capacity.priced import Tuning
+from tidegate.control.names import PRICED, PRICED_BY_CYCLE
 from tidegate.forecast.arma import ArmaFitter
 from tidegate.sim.capacity.applications import APPLICATIONS
 from tidegate.sim.capacity.backtest import FEWEST_ROWS, Score, TraceForecasts, grid

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from tidegate.benching import Bench, Options, at_least, at_most
-from tidegate.control.assemble import DEFAULT_SHEDDER, SHEDDERS, new_shedder
+from tidegate.control.assemble import new_shedder
+from tidegate.control.names import DEFAULT_SHEDDER, SHEDDERS
 from tidegate.models.shedding.estimate import estimated_count, estimated_mean, estimated_sum
 from tidegate.sim.sharing.many_pipelines import Crowd, crowd
 from tidegate.sim.shedding.engine import simulate_engine

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tidegate.control.assemble import DEFAULT_SHEDDER, new_shedder
+from tidegate.control.assemble import new_shedder
 from tidegate.control.bounds import Bounds
 from tidegate.control.constraints import Constraints
 from tidegate.control.decision import Decision
@@ -11,6 +11,7 @@ from tidegate.control.latency.options import LatencyOptions
 from tidegate.control.latency.policy import LatencyPolicy
 from tidegate.control.learning.pipeline_model import PipelineModel
 from tidegate.control.measurement import Measurement
+from tidegate.control.names import DEFAULT_SHEDDER
 from tidegate.control.policy import Policy
 from tidegate.control.shedding.classes import Worth
 from tidegate.control.shedding.policy import SheddingPolicy

@@ -17,7 +17,8 @@ from pyspark.sql import SparkSession
 from tidegate.apps.running import run_batches
 from tidegate.apps.waiting import Waiting, waiting_map
 from tidegate.control.record import Record
-from tidegate.errors import AskedWrongly, TidegateError
+from tidegate.errors import TidegateError
+from tidegate.models.microbatch.batch_cost import BatchCost
 from tidegate.pipelines.functions import count
 from tidegate.pipelines.stream import Stream, pipeline
 from tidegate.spark.loop.loop import ControlLoop
@@ -84,15 +85,12 @@ def surge_keys(seconds: float) -> Keys:
 def peak_cores(rate: float = HIGH, target_s: float = TARGET_S, fixed_s: float = 0.4) -> int:
     """The fewest cores that hold the target at this load, by the micro-batch formula.
 
-    E[T] = 1.5 a / (1 - rho) with rho = lambda w delta / k; `fixed_s` is a batch's fixed cost a on
-    this machine and delta = 1.2 the imbalance that the balancer allows. A fifth of the target is
-    kept in reserve: a static allocation without one would miss the target half the time.
+    `fixed_s` is a batch's fixed cost on this machine, and 1.2 the imbalance that the balancer
+    allows. A fifth of the target is kept in reserve: a static allocation without one would miss
+    the target half the time.
     """
-    work_s = MAP_WAIT_S + 1.2 * KEYED_WAIT_S
-    rho = 1.0 - 1.5 * fixed_s / (_RESERVE * target_s)
-    if rho <= 0.0:
-        raise AskedWrongly(f"a target of {target_s:g} s is below the floor {1.5 * fixed_s:g} s")
-    return max(CORES[0], min(CORES[1], int(np.ceil(rate * work_s / rho))))
+    cost = BatchCost(fixed_s=fixed_s, work_s=MAP_WAIT_S + 1.2 * KEYED_WAIT_S)
+    return max(CORES[0], min(CORES[1], cost.cores_for(rate, _RESERVE * target_s)))
 
 
 def run_surge(

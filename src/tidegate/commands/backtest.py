@@ -1,7 +1,7 @@
 """`tidegate backtest`: how policies would have fared on a week of load."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -10,23 +10,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from tidegate.commands.output import Json, err, out, print_json
-from tidegate.control.assemble import DEFAULT_MACHINE_POLICY
+from tidegate.control.names import DEFAULT_MACHINE_POLICY
 from tidegate.errors import AskedWrongly
-from tidegate.models.capacity.machines import check_target
-from tidegate.sim.capacity.applications import applications
-from tidegate.sim.capacity.backtest import (
-    FEWEST_ROWS,
-    Score,
-    TraceForecasts,
-    grid,
-    policies,
-    rows,
-    run_one,
-)
-from tidegate.sim.capacity.cluster import Cluster, ClusterRun
-from tidegate.view.pages.backtest import Shown, write_plot
-from tidegate.workload.trace import read_trace
-from tidegate.workload.weeks import WEEKS
+
+if TYPE_CHECKING:  # scipy and numba take seconds to import; `tidegate --help` should not
+    from tidegate.sim.capacity.backtest import Score
+    from tidegate.sim.capacity.cluster import Cluster, ClusterRun
+    from tidegate.view.pages.backtest import Shown
 
 ROW_FIELDS = (
     "app",
@@ -62,6 +52,11 @@ def backtest(
     ] = None,
 ) -> None:
     """Replay a week of load against scaling policies: QoS (MST eq. 22) and cost (eq. 23, 24)."""
+    from tidegate.models.capacity.machines import check_target
+    from tidegate.sim.capacity.applications import applications
+    from tidegate.sim.capacity.backtest import TraceForecasts, grid, policies, rows, run_one
+    from tidegate.view.pages.backtest import write_plot
+
     check_target(rho)
     if seeds < 1:
         raise AskedWrongly(f"seeds is {seeds}, but at least one draw is needed: give 1 or more.")
@@ -97,6 +92,10 @@ def backtest(
 
 def load_trace(trace: str) -> NDArray[np.float64]:
     """The generated week of this name, or the file."""
+    from tidegate.sim.capacity.backtest import FEWEST_ROWS
+    from tidegate.workload.trace import read_trace
+    from tidegate.workload.weeks import WEEKS
+
     if trace in WEEKS:
         return WEEKS[trace]()
     path = Path(trace)
@@ -108,7 +107,9 @@ def load_trace(trace: str) -> NDArray[np.float64]:
     return read_trace(path, FEWEST_ROWS)
 
 
-def _shown(policy: str, body: Cluster, run: ClusterRun) -> Shown:
+def _shown(policy: str, body: "Cluster", run: "ClusterRun") -> "Shown":
+    from tidegate.view.pages.backtest import Shown
+
     return Shown(
         application=body.application.name,
         policy=policy,

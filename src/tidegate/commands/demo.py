@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tidegate.commands.output import Json, err, out, print_json
+from tidegate.control.names import policy_name
 from tidegate.errors import AskedWrongly, TidegateError
+from tidegate.spark.options import option
 
 if TYPE_CHECKING:
     from tidegate.apps.surge import Surge
+
+POLICY = option("policy")
 
 
 def demo(
@@ -19,7 +23,7 @@ def demo(
         typer.Option(help="Rate profile instead of the surge: sine:500+-400/20, csv:FILE, ..."),
     ] = None,
     master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[16]",
-    policy: Annotated[str, typer.Option(help="Who decides.")] = "latency",
+    policy: Annotated[str, typer.Option(help=POLICY.help)] = POLICY.default,
     picture: Annotated[
         str, typer.Option(help="Where to write the picture; an empty name writes none.")
     ] = "out/demo.html",
@@ -36,7 +40,6 @@ def demo(
         )
     # Imported here because Spark takes a second to import, and `tidegate --help` should not.
     from tidegate.apps.surge import CORES, TARGET_S, run_surge
-    from tidegate.control.assemble import policy_name
     from tidegate.spark.master import parse_master
     from tidegate.spark.session import session
     from tidegate.view.live.terminal import LiveView

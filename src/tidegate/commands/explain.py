@@ -9,7 +9,6 @@ from rich.text import Text
 
 from tidegate.commands.checkpoint import read_checkpoint
 from tidegate.commands.output import Json, err, out, print_json
-from tidegate.view.explain import explain as explained
 from tidegate.view.explanation import Explanation
 
 SPANS = 40
@@ -26,6 +25,9 @@ def explain(
     json: Json = False,
 ) -> None:
     """Say where the bottleneck of a run was over time, what was decided and what that did."""
+    # Imported here because scipy takes a second to import, and `tidegate --help` should not.
+    from tidegate.view.explain import explain as explained
+
     reading = read_checkpoint(checkpoint)
     told = explained(reading.records)
     if html is not None:

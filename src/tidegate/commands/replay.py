@@ -1,7 +1,7 @@
 """`tidegate replay`: the decisions of a run again, or those of another policy or target beside."""
 
 import dataclasses
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -9,16 +9,18 @@ from rich.text import Text
 
 from tidegate.commands.checkpoint import read_checkpoint
 from tidegate.commands.output import Json, out, print_json
-from tidegate.control.assemble import policy_name
 from tidegate.control.assembly import Assembly
 from tidegate.control.bounds import Bounds
 from tidegate.control.decision import Decision
+from tidegate.control.names import policy_name
 from tidegate.control.record import Record
-from tidegate.control.replay import Replayed, replay_runs
 from tidegate.control.target import Target
 from tidegate.errors import AskedWrongly
 from tidegate.units import parse_duration
 from tidegate.view.changes import words_of
+
+if TYPE_CHECKING:
+    from tidegate.control.replay import Replayed
 
 ROWS = 60
 """How many ticks are printed."""
@@ -43,6 +45,9 @@ def replay(
     measured. With another policy, target or bounds, each decision is what that controller would
     have asked for at that moment, on what was measured under the decisions of the real run.
     """
+    # Imported here because it loads every policy, and `tidegate --help` should not.
+    from tidegate.control.replay import replay_runs
+
     reading = read_checkpoint(checkpoint)
     runs = replay_runs(
         reading.records, lambda first: _assembly(first, policy, target, _bounds(cores))
@@ -92,7 +97,7 @@ def _bounds(text: str | None) -> Bounds | None:
     return Bounds(least, most)
 
 
-def _document(runs: list[list[Replayed]]) -> dict[str, Any]:
+def _document(runs: "list[list[Replayed]]") -> dict[str, Any]:
     return {
         "runs": [
             {
@@ -124,7 +129,7 @@ def _plain(decision: Decision) -> dict[str, Any]:
     }
 
 
-def _print(number: int, of: int, run: list[Replayed]) -> None:
+def _print(number: int, of: int, run: "list[Replayed]") -> None:
     begin_s = run[0].record.measurement.at_s
     differing = [one for one in run if not one.same]
     which = f"run {number} of {of}: " if of > 1 else ""

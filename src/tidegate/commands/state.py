@@ -2,13 +2,11 @@
 
 from typing import Annotated
 
-import pyarrow as pa
 import typer
 from rich.table import Table
 
 from tidegate.commands.output import Json, out, print_json
 from tidegate.errors import AskedWrongly
-from tidegate.spark.state.read import read_state
 
 
 def state(
@@ -23,6 +21,11 @@ def state(
     """Print the keys and values of a committed version of an operator's state."""
     if limit < 0:
         raise AskedWrongly(f"--limit {limit}: give 0 for all rows, or a positive number")
+    # Imported here because they take a second to import, and `tidegate --help` should not.
+    import pyarrow as pa
+
+    from tidegate.spark.state.read import read_state
+
     table = read_state(checkpoint, operator, version)
     shown = table if limit == 0 else table.slice(0, limit)
     if json:

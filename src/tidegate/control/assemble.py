@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tidegate.control.allocation.drs import Drs, DrsFixed
-from tidegate.control.assembly import DEFAULT_POLICY, Assembly
+from tidegate.control.assembly import Assembly
 from tidegate.control.baselines.ds2 import Ds2
 from tidegate.control.baselines.dynamic_allocation import DynamicAllocation
 from tidegate.control.baselines.fixed import GroundTruth, StaticPeak
@@ -18,8 +18,6 @@ from tidegate.control.baselines.on_pipeline import OnPipeline
 from tidegate.control.capacity.cycle import Cycle
 from tidegate.control.capacity.mst import TABLE_III, MstPolicy
 from tidegate.control.capacity.priced import (
-    PRICED,
-    PRICED_BY_CYCLE,
     LoadOutlook,
     PricedCapacity,
     Tuning,
@@ -29,6 +27,7 @@ from tidegate.control.flow.bottleneck import BottleneckFinder
 from tidegate.control.flow.policy import FlowPolicy
 from tidegate.control.latency.policy import LatencyPolicy
 from tidegate.control.learning.pipeline_model import PipelineModel
+from tidegate.control.names import PRICED, PRICED_BY_CYCLE, policy_name, shedder_name
 from tidegate.control.policy import Policy
 from tidegate.control.shards.balance import Balancer
 from tidegate.control.sharing.claims import Claimant
@@ -43,20 +42,8 @@ from tidegate.forecast import Forecaster
 from tidegate.models.capacity.bayes import BayesianCapacity
 from tidegate.models.capacity.machines import CapacityModel
 
-ALIASES = {"tidegate": DEFAULT_POLICY}
-"""Other names of a policy: what the default was called before."""
-PIPELINE_POLICIES = (
-    DEFAULT_POLICY,
-    "drs",
-    "drs-fixed",
-    "flow",
-    "threshold",
-    "spark-dynamic-allocation",
-    "static",
-)
-DEFAULT_MACHINE_POLICY = PRICED
 MACHINE_POLICIES: tuple[str, ...] = (
-    DEFAULT_MACHINE_POLICY,
+    PRICED,
     PRICED_BY_CYCLE,
     *TABLE_III,
     StaticPeak.name,
@@ -65,9 +52,6 @@ MACHINE_POLICIES: tuple[str, ...] = (
     DynamicAllocation.name,
     Ds2.name,
 )
-SHEDDERS = ("model", "feedback", "paper")
-DEFAULT_SHEDDER = "model"
-"""The better one: `tidegate bench shed` has both, and the paper's, in one run."""
 
 
 def new_controller(assembly: Assembly) -> Controller:
@@ -97,21 +81,6 @@ def new_controller(assembly: Assembly) -> Controller:
         balancer=Balancer(),
         assembly=assembly.document(),
     )
-
-
-def policy_name(name: str) -> str:
-    """The policy of this name or alias; any other name is refused."""
-    found = ALIASES.get(name, name)
-    if found not in PIPELINE_POLICIES:
-        raise AskedWrongly(f"there is no policy '{name}'{nearest(name, PIPELINE_POLICIES)}")
-    return found
-
-
-def shedder_name(name: str) -> str:
-    """The shedder of this name; any other name is refused."""
-    if name not in SHEDDERS:
-        raise AskedWrongly(f"there is no shedder '{name}'{nearest(name, SHEDDERS)}")
-    return name
 
 
 def new_shedder(name: str, target_s: float) -> Shedder:

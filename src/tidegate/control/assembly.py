@@ -10,10 +10,9 @@ from typing import Any
 from tidegate.control.bounds import Bounds
 from tidegate.control.latency.options import LatencyOptions
 from tidegate.control.limits import Limits, excluded_periods
+from tidegate.control.names import DEFAULT_POLICY
 from tidegate.control.shedding.classes import ClassWorth, Worth
 from tidegate.control.target import Target
-
-DEFAULT_POLICY = "latency"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@
 
 from dataclasses import dataclass
 
-from tidegate.models.flow.network import LIMITING
+from tidegate.models.flow.limiting import LIMITING
 
 LIMITING_LOAD = LIMITING
 """From this load on an operator limits the pipeline, and is not only the first to (eq. 11)."""

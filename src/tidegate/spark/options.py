@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypedDict, TypeVar, get_args, get_type_hints
 
-from tidegate.control.assemble import PIPELINE_POLICIES, SHEDDERS
-from tidegate.control.assembly import DEFAULT_POLICY
+from tidegate.control.names import DEFAULT_POLICY, PIPELINE_POLICIES, SHEDDERS
 from tidegate.errors import AskedWrongly, nearest
 
 Count = int | tuple[int, int] | None

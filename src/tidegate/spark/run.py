@@ -4,6 +4,7 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
 from typing import Protocol
 
 from pyspark.errors import StreamingQueryException
@@ -85,19 +86,11 @@ class Run:
         """Move shards (shard to task) of a keyed operator from its next micro-batch on."""
         self._segment_of(operator).allocation.reroute(operator, moves)
 
-    def shed(
-        self,
-        keep: float = 1.0,
-        by_class: Mapping[str, float] | None = None,
-        *,
-        span_s: float | None = None,
-    ) -> None:
+    def shed(self, keep: float = 1.0, by_class: Mapping[str, float] | None = None) -> None:
         """Keep this fraction of the sources' rows from the next micro-batch on; 1 keeps all.
 
         `by_class` gives single classes a fraction of their own; the others follow `keep`. A class
-        never gets less than the floor it was promised. With `span_s` the fraction is meant for a
-        batch whose rows came over so many seconds: one that was held up keeps as many rows, and
-        not as large a share of more of them.
+        never gets less than the floor it was promised.
         """
         given = dict(by_class or {})
         known = [name for part in self._segments.values() for name in part.allocation.classes]
@@ -112,14 +105,22 @@ class Run:
                     f"shed: there is no class '{name}'{nearest(name, known)}"
                     + ("" if known else "; declare classes with .shed(by=..., classes=...)")
                 )
-        for number, part in enumerate(self._segments.values()):
-            # A span is of the first segment's batches; others gather in a rhythm of their own.
-            part.allocation.shed(Keep(keep, given, span_s if number == 0 else None))
+        self.keep_from_now(Keep(keep, given))
 
-    def keep(self) -> tuple[float, Mapping[str, float]]:
+    def keep_from_now(self, keep: Keep) -> None:
+        """What micro-batches keep, from the next one on.
+
+        A span of arrivals that it was decided for is that of the first segment's batches; batches
+        of other segments begin in a rhythm of their own.
+        """
+        for number, part in enumerate(self._segments.values()):
+            part.allocation.shed(keep if number == 0 else replace(keep, span_s=None))
+
+    def keep(self) -> Keep:
         """What the next micro-batch keeps: the fraction, and those of single classes."""
         keeps = [part.allocation.keep() for part in self._segments.values()]
-        return keeps[0].fraction, {name: f for k in keeps for name, f in k.by_class.items()}
+        by_class = {name: share for one in keeps for name, share in one.by_class.items()}
+        return replace(keeps[0], by_class=by_class)
 
     def counts(self) -> dict[str, SourceCount]:
         """Rows offered and kept per source, exact through crashes and restarts.

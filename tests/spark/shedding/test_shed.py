@@ -10,6 +10,7 @@ import tidegate as tg
 from tests.helpers.crash import crash_after
 from tests.helpers.feed import Collected, Feed
 from tidegate.control.decision import Decision
+from tidegate.control.shedding.keep import KEEP_ALL, Keep
 from tidegate.errors import AskedWrongly
 from tidegate.spark.batch.step import Step
 from tidegate.spark.loop.loop import ControlLoop
@@ -65,9 +66,9 @@ def test_counts_classes_and_state_agree_to_the_row(spark, tmp_path, first):
     run = flow.start(str(tmp_path / "ck"), tasks=2)
     try:
         run.processAllAvailable()
-        assert run.keep() == (1.0, {})
+        assert run.keep() == KEEP_ALL
         run.shed(0.5, by_class={"free": 0.2})
-        assert run.keep() == (0.5, {"free": 0.2, "gold": 0.9})
+        assert run.keep() == Keep(0.5, {"free": 0.2, "gold": 0.9})
         feed.add(rows(1))
         run.processAllAvailable()
         run.shed()
@@ -251,7 +252,7 @@ def test_what_the_loop_decides_to_shed_holds_from_the_next_batch_on(spark, tmp_p
     try:
         wait_for(lambda: run.results(), run.queries["main"])
         loop.act(Decision(reason="by hand", keep=0.25))
-        assert run.keep() == (0.25, {})
+        assert run.keep() == Keep(0.25)
 
         def measured() -> bool:
             return any(

@@ -30,13 +30,11 @@ from tidegate.control.capacity.price import PRICES, Price
 from tidegate.control.constraints import Constraints
 from tidegate.control.decision import Decision, hold
 from tidegate.control.measurement import Measurement
+from tidegate.control.names import PRICED, PRICED_BY_CYCLE
 from tidegate.forecast.analogues import THRESHOLDS, WindowOutlook
 from tidegate.models.capacity.bayes import BayesianCapacity
 
 Vector = NDArray[np.float64]
-
-PRICED = "priced-capacity"
-PRICED_BY_CYCLE = "priced-capacity-cycle"
 
 QUANTILES = (0.02, 0.1, 0.3, 0.5, 0.7, 0.9)
 """The quantiles over which capacity is integrated."""

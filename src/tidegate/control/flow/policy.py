@@ -19,7 +19,8 @@ from tidegate.control.decision import Decision, hold
 from tidegate.control.flow.bottleneck import FlowView
 from tidegate.control.measurement import Measurement
 from tidegate.errors import AskedWrongly
-from tidegate.models.flow.network import LIMITING, limiting_cuts
+from tidegate.models.flow.limiting import LIMITING
+from tidegate.models.flow.network import limiting_cuts
 from tidegate.models.flow.regulation import regulated
 from tidegate.models.flow.stages import FIRST, StageFlow, Vector
 

@@ -17,12 +17,11 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from tidegate.errors import AskedWrongly
+from tidegate.models.flow.limiting import LIMITING
 
 Vector = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
 
-LIMITING = 0.85
-"""lambda of eq. 11: a cut limits from this share of its capacity on."""
 _WHOLE = 2**30
 """Capacities become integers up to this, because the solver counts in 32 bits."""
 _FINE = 4

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from tidegate.control.assemble import MACHINE_POLICIES, MachineInputs, machine_policy
 from tidegate.control.capacity.cycle import Cycle
 from tidegate.control.capacity.mst import TABLE_III
-from tidegate.control.capacity.priced import PRICED, PRICED_BY_CYCLE, Tuning
+from tidegate.control.capacity.priced import Tuning
+from tidegate.control.names import PRICED, PRICED_BY_CYCLE
 from tidegate.control.policy import Policy
 from tidegate.errors import AskedWrongly, nearest
 from tidegate.forecast import Forecast

@@ -7,10 +7,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.control.assemble import DEFAULT_SHEDDER, new_controller
+from tidegate.control.assemble import new_controller
 from tidegate.control.assembly import Assembly
 from tidegate.control.bounds import Bounds
 from tidegate.control.controller import Controller
+from tidegate.control.names import DEFAULT_SHEDDER
 from tidegate.control.record import Record
 from tidegate.control.sharing.division import Sharing
 from tidegate.control.target import Target

@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.control.assemble import new_controller, new_shedder
-from tidegate.control.assembly import DEFAULT_POLICY, Assembly
+from tidegate.control.assembly import Assembly
 from tidegate.control.bounds import Bounds
 from tidegate.control.latency.options import LatencyOptions
+from tidegate.control.names import DEFAULT_POLICY
 from tidegate.control.shedding.classes import refuse_below_floor
 from tidegate.control.target import Target
 from tidegate.errors import AskedWrongly

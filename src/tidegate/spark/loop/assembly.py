@@ -5,11 +5,11 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from tidegate.control.assemble import DEFAULT_SHEDDER, policy_name, shedder_name
-from tidegate.control.assembly import DEFAULT_POLICY, Assembly
+from tidegate.control.assembly import Assembly
 from tidegate.control.bounds import Bounds
 from tidegate.control.latency.options import LatencyOptions
 from tidegate.control.limits import Limits, excluded_periods
+from tidegate.control.names import DEFAULT_POLICY, DEFAULT_SHEDDER, policy_name, shedder_name
 from tidegate.control.shedding.classes import Worth
 from tidegate.control.target import Target
 from tidegate.errors import AskedWrongly

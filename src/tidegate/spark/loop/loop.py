@@ -98,5 +98,4 @@ class ControlLoop(Ticker):
             tasks = self._run.allocation()[operator].tasks
             self._run.reroute(operator, {s: t for s, t in moves.items() if t < tasks})
         if decision.keep is not None or decision.keep_by_class:
-            keep = self._run.keep()[0] if decision.keep is None else decision.keep
-            self._run.shed(keep, decision.keep_by_class, span_s=decision.keep_span_s)
+            self._run.keep_from_now(self._run.keep().decided(decision))

@@ -110,7 +110,7 @@ class PipelineMeter:
         )
         main = [batch for s in segments if s.name == "main" for batch in s.batches]
         main_s = sum(batch.duration_s for batch in main)
-        keep, keep_by_class = self._run.keep()
+        keep = self._run.keep()
         measurement = Measurement(
             at_s=now_s,
             interval_s=interval_s,
@@ -127,8 +127,8 @@ class PipelineMeter:
             segments=segments,
             stale=self._stale(now_s),
             grant_s=self._negotiator.grant_s,
-            keep=keep,
-            keep_by_class=keep_by_class,
+            keep=keep.fraction,
+            keep_by_class=keep.by_class,
             sources=_sources(results),
         )
         self.spent_s += time.perf_counter() - clock

@@ -12,13 +12,14 @@ from rich.console import Console
 
 from tests.helpers.deciding import plain
 from tests.helpers.pipeline_worlds import BOUNDS, TARGET_S, controller, measured, world
-from tidegate.control.assemble import PIPELINE_POLICIES, new_controller
+from tidegate.control.assemble import new_controller
 from tidegate.control.assembly import Assembly
 from tidegate.control.bottleneck import Bottleneck
 from tidegate.control.bounds import Bounds
 from tidegate.control.flow.bottleneck import BottleneckFinder
 from tidegate.control.flow.policy import FlowPolicy
 from tidegate.control.measurement import Measurement, OperatorMeasurement
+from tidegate.control.names import PIPELINE_POLICIES
 from tidegate.control.record import Record
 from tidegate.control.target import Target
 from tidegate.errors import AskedWrongly

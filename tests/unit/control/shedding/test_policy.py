@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.helpers.deciding import shedding_policy
 from tests.helpers.pipeline_worlds import BOUNDS, measured, world
-from tidegate.control.assemble import PIPELINE_POLICIES, new_controller
+from tidegate.control.assemble import new_controller
 from tidegate.control.assembly import Assembly
 from tidegate.control.bounds import Bounds
 from tidegate.control.constraints import Constraints
@@ -19,6 +19,7 @@ from tidegate.control.latency.options import LatencyOptions
 from tidegate.control.learning.shed_row_cost import ShedRowCost
 from tidegate.control.limits import Limits
 from tidegate.control.measurement import BatchMeasurement, Measurement
+from tidegate.control.names import PIPELINE_POLICIES
 from tidegate.control.replay import replay
 from tidegate.control.row_counts import ClassCount, SourceCount
 from tidegate.control.shedding.feedback_shedder import FeedbackSteps

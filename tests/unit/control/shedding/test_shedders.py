@@ -5,7 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from tidegate.control.assemble import SHEDDERS, new_shedder
+from tidegate.control.assemble import new_shedder
+from tidegate.control.names import SHEDDERS
 from tidegate.control.shedding.feedback_shedder import (
     PAPER_GAIN,
     PAPER_INTERVAL_S,

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from tests.helpers.pipeline_worlds import BOUNDS, TARGET_S, controller, world
-from tidegate.control.assemble import PIPELINE_POLICIES, new_controller
+from tidegate.control.assemble import new_controller
 from tidegate.control.assembly import Assembly
 from tidegate.control.bounds import Bounds
 from tidegate.control.latency.options import LatencyOptions
 from tidegate.control.limits import Limits, excluded_periods
+from tidegate.control.names import PIPELINE_POLICIES
 from tidegate.control.shedding.classes import ClassWorth
 from tidegate.control.target import Target
 from tidegate.errors import AskedWrongly

@@ -1,0 +1,42 @@
+"""The names by which a person selects policies and shedders.
+
+`control/assemble.py` builds what they name. They stand apart because the command line shows them in
+its help, and need not load every policy for that.
+"""
+
+from tidegate.errors import AskedWrongly, nearest
+
+DEFAULT_POLICY = "latency"
+ALIASES = {"tidegate": DEFAULT_POLICY}
+"""Other names of a policy: what the default was called before."""
+PIPELINE_POLICIES = (
+    DEFAULT_POLICY,
+    "drs",
+    "drs-fixed",
+    "flow",
+    "threshold",
+    "spark-dynamic-allocation",
+    "static",
+)
+PRICED = "priced-capacity"
+PRICED_BY_CYCLE = "priced-capacity-cycle"
+DEFAULT_MACHINE_POLICY = PRICED
+"""Of a backtest, which counts machines by the minute."""
+SHEDDERS = ("model", "feedback", "paper")
+DEFAULT_SHEDDER = "model"
+"""The better one: `tidegate bench shed` has both, and the paper's, in one run."""
+
+
+def policy_name(name: str) -> str:
+    """The policy of this name or alias; any other name is refused."""
+    found = ALIASES.get(name, name)
+    if found not in PIPELINE_POLICIES:
+        raise AskedWrongly(f"there is no policy '{name}'{nearest(name, PIPELINE_POLICIES)}")
+    return found
+
+
+def shedder_name(name: str) -> str:
+    """The shedder of this name; any other name is refused."""
+    if name not in SHEDDERS:
+        raise AskedWrongly(f"there is no shedder '{name}'{nearest(name, SHEDDERS)}")
+    return name
