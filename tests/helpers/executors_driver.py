@@ -203,7 +203,7 @@ def pipeline(spark: SparkSession, root: Path, cluster: Cluster) -> dict[str, Any
     run = flow.start(str(checkpoint), cores=(LEAST, MOST), **OPTIONS)
     query = run.queries["main"]
     feeder = Feeder(root / "in", query)
-    run.loop.watchers.append(cluster.watch(run.loop.negotiator.commons.executors))
+    run.loop.watchers.append(cluster.watch(run.loop.negotiator.pool.executors))
     feeder.write(LOW)
     rise_and_fall(feeder, query, cluster)
     run.processAllAvailable()

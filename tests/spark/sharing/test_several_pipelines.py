@@ -31,8 +31,8 @@ def test_two_pipelines_share_the_cores_and_count_what_they_shed(spark, tmp_path,
     def shared() -> bool:
         if any(loop.failure for loop in loops):
             return True
-        last = [loop.records[-1].measurement if loop.records else None for loop in loops]
-        told = [m for m in last if m is not None and m.cores_allowed is not None]
+        last = [loop.records[-1] for loop in loops if loop.records]
+        told = [record.measurement for record in last if record.share is not None]
         return (
             len(told) == 2
             and sum(m.cores_asked for m in told) == 4
@@ -56,7 +56,7 @@ def test_two_pipelines_share_the_cores_and_count_what_they_shed(spark, tmp_path,
     alone = start(spark, tmp_path, "after", "4 seconds", 10.0)
     try:
         wait_for(lambda: alone.loop.records, alone.queries["main"])
-        assert alone.loop.records[-1].measurement.cores_allowed is None
+        assert alone.loop.records[-1].share is None
     finally:
         alone.stop()
 

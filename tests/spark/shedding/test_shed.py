@@ -301,7 +301,7 @@ def test_a_wrong_wish_is_refused_before_the_start(spark, tmp_path, options, mess
 
 def test_only_a_source_is_shed(spark, tmp_path):
     flow = tg.pipeline("shop", Feed(tmp_path / "in", DDL).stream(spark))
-    with pytest.raises(AskedWrongly, match="right behind"):
+    with pytest.raises(AskedWrongly, match="right after"):
         flow.map(same).shed()
     with pytest.raises(AskedWrongly, match="reads the source"):
         flow.shed()
