@@ -96,7 +96,7 @@ def backtest(
 
 
 def load_trace(trace: str) -> NDArray[np.float64]:
-    """The generated week of this name, or the file."""
+    """The generated week of this name, or the week in this file."""
     if trace in WEEKS:
         return WEEKS[trace]()
     path = Path(trace)
