@@ -11,8 +11,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from tidegate.apps.overload import CAPACITY, TASKS, Overload, run_overload, warm_up
+from tidegate.apps.overload import TASKS, WAIT_S, Overload, run_overload, warm_up
 from tidegate.benching import Aim, Bench, Options, at_least, at_most
+from tidegate.models.microbatch.batch_cost import BatchCost
 from tidegate.spark.session import session
 
 SHEDDING, STAGED, NONE = "shedding", "shedding in a Python stage", "none"
@@ -29,8 +30,9 @@ class Case:
 
     @property
     def allowed_rate(self) -> float:
-        """tau(T): the most rows per second within the target, (1 - 1.5 a / T) / c."""
-        return max(1.0 - 1.5 * self.fixed_s / self.found.target_s, 0.0) * CAPACITY
+        """tau(T): the most rows per second within the target."""
+        cost = BatchCost(fixed_s=self.fixed_s, work_s=WAIT_S)
+        return cost.throughput(TASKS, self.found.target_s)
 
     @property
     def kept_over_allowed(self) -> float:

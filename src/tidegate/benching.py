@@ -1,4 +1,4 @@
-"""The form of a benchmark's answer: what was measured, beside what it was measured against.
+"""The result of a benchmark: what was measured, and which of its aims were met.
 
 A benchmark is a file `benchmarks/NAME.py` with a docstring (its first line is its description) and
 `def run(options: Options) -> Bench`. `tidegate bench NAME` finds and runs it. A benchmark with
@@ -14,12 +14,12 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """One aim: a ratio or a count wherever it can be, met or not."""
+    """One aim, met or not; a ratio or a count wherever possible."""
 
     name: str
     value: float
     aim: str
-    """What was aimed at, as a person writes it: `">= 50"`, `"< 20 us"`."""
+    """The aim in words: `">= 50"`, `"< 20 us"`."""
     met: bool
 
 
@@ -35,10 +35,10 @@ def at_most(name: str, value: float, bound: float, unit: str = "") -> Aim:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the caller asked of a benchmark."""
+    """The options of a benchmark."""
 
     quick: bool = False
-    """A short form, for a first look: fewer repetitions, the same shape of answer."""
+    """A short run for a first look: fewer repetitions, the same form of result."""
     say: Callable[[str], None] = print
     """Where progress goes: one line at a time, never into the JSON document."""
     extra: Mapping[str, str] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """The answer of a benchmark."""
+    """The result of a benchmark."""
 
     bench: str
     results: list[dict[str, Any]]
@@ -56,7 +56,7 @@ class Bench:
 
 
 def machine() -> dict[str, Any]:
-    """What the figures were measured on, without naming the machine."""
+    """The kind of machine that the figures were measured on, without its name."""
     return {
         "cores": os.cpu_count(),
         "system": platform.system(),

@@ -1,8 +1,8 @@
-"""More rows than can be carried: a pipeline whose cost is waiting, far above its capacity.
+"""An overload: a pipeline that is offered more rows than it can process.
 
-The operator waits for every row (see `waiting`), so that its capacity is known beforehand: tasks
-over the wait. Above it nothing but shedding holds a target; without it latency grows as long as the
-load lasts.
+Its operator sleeps for every row (see `waiting`), so its capacity is known in advance: the number
+of tasks over the sleep. Above that capacity only shedding holds a target; without it, latency grows
+for as long as the overload lasts.
 """
 
 import tempfile
@@ -31,14 +31,14 @@ CAPACITY = TASKS / WAIT_S
 """Rows per second with every task always at work, and nothing between two batches."""
 KEYS = 100
 _SETTLING_TARGETS = 5.0
-"""So many target times after the start are not judged."""
+"""The run is judged from this many target latencies after its first results on."""
 _WARM_S = 8.0
 _WARM_BATCHES, _PATIENCE_S = 25, 240.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overload:
-    """What happened."""
+    """What happened in one run."""
 
     target_s: float
     factor: float
@@ -47,13 +47,13 @@ class Overload:
     stored: int
     """Rows in the state: what the pipeline says it has counted."""
     ticks_s: NDArray[np.float64]
-    """Times of the judged ticks that had results."""
+    """Times of the judged ticks that completed rows."""
     latency_s: NDArray[np.float64]
-    """Mean latency of the rows that were completed around each of them."""
+    """Mean latency of the rows completed around each of those ticks."""
     kept_rate: float
     """Rows per second kept, over the judged time."""
     fixed_s: float
-    """a: what a batch cost besides its rows in this run (D = a + c N)."""
+    """a: the fixed cost of a batch in this run (D = a + c N)."""
 
     @property
     def mean_latency_s(self) -> float:
@@ -62,7 +62,7 @@ class Overload:
 
     @property
     def exact(self) -> bool:
-        """Offered is kept and shed, and what was kept is what is in the state, to the row."""
+        """Whether every offered row was kept or shed, and every kept row is in the state."""
         return self.counts.offered == self.counts.kept + self.counts.shed and (
             self.counts.kept == self.stored
         )
@@ -84,7 +84,7 @@ def run_overload(
     seed: int = 1,
     told_apart: bool = True,
 ) -> Overload:
-    """So many times the capacity for some seconds; with no `shed` nothing is dropped."""
+    """Run at `factor` times the capacity for some seconds; without `shed` no row is dropped."""
     with tempfile.TemporaryDirectory(prefix="tidegate-overload-") as directory:
         checkpoint = str(Path(directory) / "checkpoint")
         flow = overload_flow(spark, factor * CAPACITY, WAIT_S, seed, told_apart)
@@ -119,11 +119,11 @@ def overload_flow(
     name: str = "overload",
     tasks: tuple[int, int] = (TASKS, TASKS),
 ) -> Stream:
-    """A map that waits for every row and may be shed before, and a count behind it.
+    """A map that sleeps for every row, with shedding before it, and a count behind it.
 
-    The map has tasks of its own, so what is kept is dealt to them evenly: a partition's share of
-    the kept rows is left to chance. Rows that are `told_apart` have a number that Spark draws by;
-    others need a Python stage before the map's shuffle.
+    The map has tasks of its own, so the kept rows are spread over them evenly; their source
+    partitions have uneven shares. Rows that are `told_apart` carry a unique number, by which Spark
+    itself decides which to shed; others need a Python stage for that.
     """
     stream = arrivals(spark, f"constant:{rate!r}", keys=f"uniform:{KEYS}", seed=seed, partitions=2)
     return (
@@ -135,7 +135,7 @@ def overload_flow(
 
 
 def warm_up(spark: SparkSession) -> None:
-    """Some batches that shed and cost nothing: starts the Python workers, lets the JVM compile."""
+    """Run cheap batches that shed, to start the Python workers and let the JVM compile."""
     with tempfile.TemporaryDirectory(prefix="tidegate-overload-") as directory:
         flow = overload_flow(spark, 0.5 * CAPACITY, 0.0)
         run = start(flow.graph, checkpoint=str(Path(directory) / "warm-up"), tasks=1)

@@ -1,8 +1,8 @@
 """The overload paper's experiment (section 4): averages of CPU use, for more and more queries.
 
-Ten nodes report their CPU use at 50, 100, 150, 100 and again 50 rows a second each, ten seconds
-at a time. Every query asks for the average over the nodes, every second. All queries ask the same,
-and each does its own work for every row, so twice the queries are twice the load.
+Each of ten nodes reports its CPU use, at 50, 100, 150, 100 and again 50 rows per second, ten
+seconds at a time. Every query computes the average over the nodes once a second. All queries are
+the same, and each does its own work for every row, so twice the queries are twice the load.
 """
 
 import tempfile
@@ -30,10 +30,10 @@ from tidegate.workload.cpu import Series
 from tidegate.workload.profile import Profile, steps
 
 RATES = (50.0, 100.0, 150.0, 100.0)
-"""Rows per second of each node, `STEP_S` at a time, again and again."""
+"""Rows per second of each node, `STEP_S` each, repeated."""
 STEP_S = 10.0
 SAMPLE_S = 1.0
-"""The real series has a sample every five minutes; here every second, so that there is news."""
+"""Time between samples. The real series has one every five minutes, too few for a short run."""
 WARM_S = 10.0
 """Seconds at the start that are not judged."""
 SHARDS = 64
@@ -41,7 +41,7 @@ SHARDS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planetlab:
-    """What happened with so many queries."""
+    """What happened in one run."""
 
     queries: int
     records: list[Record]
@@ -79,7 +79,7 @@ def node_rates(nodes: int) -> Profile:
 
 
 def readings(series: Series, queries: int) -> Callable[[pa.Table], pa.Table]:
-    """Each row's reading, once for every query."""
+    """A map that looks up the reading of each row, and copies it for every query."""
     samples, nodes = series.shape
 
     def ask(rows: pa.Table) -> pa.Table:
@@ -103,7 +103,7 @@ def readings(series: Series, queries: int) -> Callable[[pa.Table], pa.Table]:
 def averages(
     spark: SparkSession, series: Series, queries: int, *, seconds: float | None, seed: int = 1
 ) -> Stream:
-    """The pipeline: the nodes' rows, a copy for each query, an average per query and second."""
+    """The pipeline: rows of the nodes, a copy for each query, an average per query and second."""
     nodes = series.shape[1]
     stream = arrivals(
         spark,
@@ -140,7 +140,7 @@ def start_planetlab(
     cores: int = 2,
     seed: int = 1,
 ) -> Run:
-    """Start the queries; with no `shed` nothing is dropped, and too many of them fall behind."""
+    """Start the queries. Without `shed` no row is dropped, and too many queries fall behind."""
     if queries < 1:
         raise AskedWrongly(f"{queries} queries; give 1 or more")
     return start(
@@ -165,7 +165,7 @@ def run_planetlab(
     cores: int = 2,
     seed: int = 1,
 ) -> Planetlab:
-    """Run the queries for some seconds from their first results on."""
+    """Run the queries for some seconds after their first results."""
     with tempfile.TemporaryDirectory(prefix="tidegate-planetlab-") as directory:
         run = start_planetlab(
             spark,

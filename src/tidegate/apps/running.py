@@ -1,4 +1,4 @@
-"""Letting a pipeline run: for some seconds, or until it has done some batches."""
+"""Let a pipeline run for some seconds, or for some batches."""
 
 import time
 
@@ -9,7 +9,7 @@ _LOOK_EVERY_S = 0.2
 
 
 def run_for(run: Run, seconds: float) -> None:
-    """Let a pipeline run for some seconds from its first results on: starting Spark is no load."""
+    """Let a pipeline run for some seconds after its first results; starting up does not count."""
     until: float | None = None
     while until is None or time.monotonic() < until:
         if run.awaitTermination(_LOOK_EVERY_S):
@@ -21,7 +21,7 @@ def run_for(run: Run, seconds: float) -> None:
 
 
 def run_batches(run: Run, batches: int, patience_s: float) -> None:
-    """Let a pipeline do some batches, or as many as it can in `patience_s`; then stop it."""
+    """Let a pipeline run some batches, for at most `patience_s`, then stop it."""
     try:
         until = time.monotonic() + patience_s
         while len(run.results()) < batches and time.monotonic() < until:

@@ -1,8 +1,8 @@
 """Several pipelines in one Spark application, each with its own target, and too few cores for all.
 
-Their operator waits for every row (see `waiting`), so cores are tasks and two pipelines do not
-slow each other down but by what a batch costs besides its rows. Tidegate divides the cores by the
-targets (`tidegate.control.sharing.division`) and each pipeline sheds what its part does not carry.
+Their operator sleeps for every row (see `waiting`), so a core is a task, and two pipelines slow
+each other down only by the fixed cost of their batches. Tidegate divides the cores by the targets
+(`tidegate.control.sharing.division`), and each pipeline sheds what its share cannot process.
 """
 
 import tempfile
@@ -25,12 +25,12 @@ from tidegate.spark.start import start
 
 CORES = 8
 _JUDGED = 0.5
-"""The last part of a run, once its pipelines have settled."""
+"""The share of a run that is judged: its end, when the pipelines have settled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedRun:
-    """One pipeline beside the others."""
+    """What happened to one of the pipelines."""
 
     name: str
     target_s: float
@@ -49,26 +49,26 @@ class SharedRun:
 
     @property
     def kept(self) -> float:
-        """Share of its rows that it kept, over the judged ticks."""
+        """The share of its rows that it kept, over the judged ticks."""
         sources = [source for r in self._seen for source in r.measurement.sources]
         offered = sum(source.offered for source in sources)
         return sum(source.kept for source in sources) / offered if offered else 1.0
 
     @property
     def cores(self) -> float:
-        """Mean, over the judged ticks."""
+        """The mean number of cores it asked for, over the judged ticks."""
         return float(np.mean([r.measurement.cores_asked for r in self._seen]))
 
     @property
     def exact(self) -> bool:
-        """Offered is kept and shed."""
+        """Whether every offered row was either kept or shed."""
         return self.counts.offered == self.counts.kept + self.counts.shed > 0
 
 
 def run_together(
     spark: SparkSession, targets_s: Sequence[float], *, factor: float, seconds: float
 ) -> list[SharedRun]:
-    """Pipelines that are offered `factor` times what all cores carry, each the same part of it."""
+    """Run the pipelines at `factor` times the capacity of all cores, each with the same rate."""
     rate = factor * CORES / WAIT_S / len(targets_s)
     with (
         tempfile.TemporaryDirectory(prefix="tidegate-together-") as directory,

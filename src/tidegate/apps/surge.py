@@ -1,7 +1,7 @@
-"""A load that rises four-fold, hot keys that change, and a load that falls: the demo's story.
+"""The demo: the load rises fourfold, the hot keys change, and the load falls again.
 
-A map that asks a slow service and a keyed count, both of which cost waiting (see `waiting`), on a
-skewed key distribution. The same pipeline under any policy, so that they can be compared.
+The pipeline has a map that calls a slow service and a keyed count, which both cost waiting time
+(see `waiting`), over skewed keys. It runs under any policy, so that policies can be compared.
 """
 
 import tempfile
@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from tidegate.apps.running import run_batches
 from tidegate.apps.waiting import Waiting, waiting_map
 from tidegate.control.record import Record
+from tidegate.control.shards.balance import THETA
 from tidegate.errors import TidegateError
 from tidegate.models.microbatch.batch_cost import BatchCost
 from tidegate.pipelines.functions import count
@@ -38,18 +39,18 @@ CORES = (2, 16)
 KEYS = 2000
 SHARDS = 128
 SCALE_IN_AFTER = "5 seconds"
-"""Half of the default: the story is a day within ninety seconds."""
+"""Half of the default: the demo is a day's load in ninety seconds."""
 WARM_S = 20.0
-"""Seconds at the start that are not judged: the JVM compiles, the models learn."""
+"""Seconds at the start that are not judged, while the JVM compiles and the models learn."""
 _RESERVE = 0.8
-"""Share of the target that a static allocation is planned for."""
+"""The share of the target that a static allocation is planned for."""
 _PATIENCE_S = 60.0
 _WARM_BATCHES = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Surge:
-    """What happened."""
+    """What happened in one run."""
 
     policy: str
     seconds: float
@@ -60,11 +61,11 @@ class Surge:
     verified: bool
     """The state equals a batch recomputation over the rows that arrived."""
     peak_cores: int
-    """What a static allocation for the peak would have had all the time."""
+    """The cores of a static allocation for the peak load."""
 
 
 def surge_profile(seconds: float) -> Profile:
-    """Low for a third of the time, up within a fifteenth, high for a fifth, down as fast, low."""
+    """Low for a third of the time, a ramp of a fifteenth, high for a fifth, a ramp down, low."""
     ramp = seconds / 15
     up = seconds / 3
     down = up + ramp + seconds / 5
@@ -78,18 +79,18 @@ def surge_profile(seconds: float) -> Profile:
 
 
 def surge_keys(seconds: float) -> Keys:
-    """Skewed, with other hot keys from the middle of the high load on."""
+    """Skewed keys; the hot ones change in the middle of the high load."""
     return parse_keys(f"zipf:{KEYS},0.8@{0.5 * seconds:g}")
 
 
 def peak_cores(rate: float = HIGH, target_s: float = TARGET_S, fixed_s: float = 0.4) -> int:
     """The fewest cores that hold the target at this load, by the micro-batch formula.
 
-    `fixed_s` is a batch's fixed cost on this machine, and 1.2 the imbalance that the balancer
-    allows. A fifth of the target is kept in reserve: a static allocation without one would miss
-    the target half the time.
+    `fixed_s` is a batch's fixed cost on this machine; the keyed half of the work has the imbalance
+    that the balancer allows. A fifth of the target is kept in reserve: a static allocation without
+    one would miss the target half the time.
     """
-    cost = BatchCost(fixed_s=fixed_s, work_s=MAP_WAIT_S + 1.2 * KEYED_WAIT_S)
+    cost = BatchCost(fixed_s=fixed_s, work_s=MAP_WAIT_S + THETA * KEYED_WAIT_S)
     return max(CORES[0], min(CORES[1], cost.cores_for(rate, _RESERVE * target_s)))
 
 
@@ -104,7 +105,7 @@ def run_surge(
     seed: int = 1,
     on_record: Callable[[Record], None] | None = None,
 ) -> Surge:
-    """Run the story under a policy, until all that arrived is counted, and verify the counts."""
+    """Run under a policy until every row that arrived is counted, and verify the counts."""
     profile, keys = profile or surge_profile(seconds), surge_keys(seconds)
     arrived = profile.count(round(seconds * 1000))
     with tempfile.TemporaryDirectory(prefix="tidegate-surge-") as directory:
@@ -140,7 +141,7 @@ def run_surge(
 def surge_flow(
     spark: SparkSession, profile: Profile, keys: Keys, seed: int, seconds: float
 ) -> Stream:
-    """The pipeline of the story: a map that waits and a keyed count that waits."""
+    """The pipeline: a map and a keyed count, which both sleep for every row."""
     stream = arrivals(spark, profile, keys=keys, seed=seed, seconds=seconds, partitions=2)
     return (
         pipeline("surge", stream, arrival="timestamp")
@@ -150,7 +151,7 @@ def surge_flow(
 
 
 def warm_up(spark: SparkSession, place: Path, tasks: int) -> None:
-    """Some batches with all tasks: starts the Python workers and lets the JVM compile."""
+    """Run some batches with all tasks, to start the Python workers and let the JVM compile."""
     stream = arrivals(spark, "constant:400", partitions=2)
     flow = (
         pipeline("warm", stream, arrival="timestamp")
@@ -162,7 +163,7 @@ def warm_up(spark: SparkSession, place: Path, tasks: int) -> None:
 
 
 def _await_rows(run: Run, wanted: int, patience_s: float) -> int:
-    """Wait until the keyed operator has had so many rows; what came by then."""
+    """Wait until the keyed operator has processed `wanted` rows; return how many it had."""
     until = time.monotonic() + patience_s
     seen: dict[int, int] = {}
     while sum(seen.values()) < wanted and time.monotonic() < until:
@@ -174,7 +175,7 @@ def _await_rows(run: Run, wanted: int, patience_s: float) -> int:
 
 
 def _verify(checkpoint: str, profile: Profile, keys: Keys, seed: int, arrived: int) -> bool:
-    """Whether the state holds, key by key, what the source says it sent."""
+    """Whether the state has the right count for every key, recomputed from the source."""
     expected: Any = np.bincount(rows_between(profile, keys, seed, 0, arrived).key, minlength=KEYS)
     state = read_state(checkpoint, "count")
     found = np.zeros(KEYS, dtype=np.int64)

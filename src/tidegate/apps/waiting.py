@@ -1,4 +1,4 @@
-"""Operators whose cost is waiting, as for a call to a slow service.
+"""Operators that cost waiting time instead of CPU time, as a call to a slow service does.
 
 On a machine with few cores such operators still speed up with more tasks, because waiting needs no
 core. Demos and benchmarks of elasticity use them, and say so.

@@ -91,7 +91,7 @@ def backtest(
 
 
 def load_trace(trace: str) -> NDArray[np.float64]:
-    """The generated week of this name, or the file."""
+    """The generated week of this name, or the week in this file."""
     from tidegate.sim.capacity.backtest import FEWEST_ROWS
     from tidegate.workload.trace import read_trace
     from tidegate.workload.weeks import WEEKS

@@ -16,7 +16,7 @@ from tidegate.commands.output import Json, err, out, print_json
 from tidegate.errors import AskedWrongly, TidegateError, nearest
 
 FREE_OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True}
-"""Lets `--key value` pairs of a benchmark through."""
+"""Allows `--key value` options that only the benchmark knows."""
 
 
 def bench(
@@ -58,9 +58,10 @@ def _benchmarks() -> dict[str, Path]:
 
 
 def _load(path: Path) -> Any:
-    """The `run` of a benchmark, which may import helpers from folders beside it.
+    """The `run` function of a benchmark.
 
-    So `benchmarks.FOLDER` must be importable: the checkout goes on the path.
+    A benchmark may import helpers from a folder beside it, as `benchmarks.FOLDER`, so the checkout
+    goes on the import path.
     """
     checkout = str(path.parents[1])
     if checkout not in sys.path:

@@ -1,4 +1,4 @@
-"""The records of a checkpoint that a command is given, or a sentence about why there are none."""
+"""Reads the records of a checkpoint, or says why there are none."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from tidegate.recording import ReadableRecords, read_readable
 
 
 def read_checkpoint(checkpoint: str) -> ReadableRecords:
-    """The records that can be read; lines that cannot are told on standard error."""
+    """The records that can be read; the others are reported on standard error."""
     if "://" in checkpoint and not checkpoint.startswith("file://"):
         raise AskedWrongly(
             f"{checkpoint} is not on this machine: records are kept in local checkpoints only;"

@@ -1,4 +1,4 @@
-"""`tidegate demo`: a pipeline under a surge that keeps its latency target by itself."""
+"""`tidegate demo`: a pipeline that holds its latency target through a surge."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,9 +30,9 @@ def demo(
     seed: Annotated[int, typer.Option(help="Of the keys.")] = 1,
     json: Json = False,
 ) -> None:
-    """Run a pipeline under a surge: load x4, other hot keys, load back; watch it hold its target.
+    """Run a pipeline whose load rises fourfold and falls again, and watch it hold its target.
 
-    Its operators wait, as for a slow service, so that 16 tasks speed up on a few cores.
+    Its operators sleep, as when they call a slow service, so 16 tasks speed up on a few cores.
     """
     if not 0.1 <= seconds <= 86_400.0:
         raise AskedWrongly(
@@ -68,7 +68,7 @@ def demo(
 
 
 def _tell(surge: "Surge", asked: dict[str, Any], picture: str, json: bool) -> None:
-    """The picture, and the figures as JSON or as a table; a state that is wrong is an error."""
+    """Write the picture, print the figures, and fail if the state is wrong."""
     from tidegate.apps.surge import WARM_S
     from tidegate.view.pages.run import write_picture
     from tidegate.view.summary import summarise

@@ -1,4 +1,4 @@
-"""`tidegate explain`: where a run was limited, what was decided, and what came of it."""
+"""`tidegate explain`: where a run was limited, what was decided, and what the decisions did."""
 
 from pathlib import Path
 from typing import Annotated
@@ -24,7 +24,7 @@ def explain(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Say where the bottleneck of a run was over time, what was decided and what that did."""
+    """Show where the bottleneck of a run was, what was decided, and what the decisions did."""
     # Imported here because scipy takes a second to import, and `tidegate --help` should not.
     from tidegate.view.explain import explain as explained
 
@@ -50,7 +50,7 @@ def _print(told: Explanation) -> None:
     left = len(told.spans) - SPANS
     if left > 0:
         out.print(f"... and {left:,} shorter spans; --json has all")
-    out.print(_changes(told) if told.steps else Text("Nothing was to change."))
+    out.print(_changes(told) if told.steps else Text("No change was needed."))
 
 
 def _bottlenecks(told: Explanation) -> Table:

@@ -1,4 +1,4 @@
-"""Reads a network from TOML, and says which line is wrong when one is."""
+"""Reads a network from a TOML file, and names the line of an error."""
 
 import math
 import re
@@ -22,7 +22,7 @@ _MISSING = object()
 
 
 def read_network(path: Path | str) -> Network:
-    """The network in the file; AskedWrongly, with the line if there is one, when it is unsound."""
+    """The network in the file; AskedWrongly, with the line where possible, when it is not valid."""
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8")
@@ -43,8 +43,8 @@ def read_network(path: Path | str) -> Network:
 def _lines(text: str) -> dict[KeyPath, int]:
     """The line on which each table and key of a TOML text begins.
 
-    tomllib keeps no positions, so this scans headers and keys alone; keys of inline tables are
-    found at the line of the key that holds them.
+    tomllib keeps no positions, so this scans headers and keys. A key of an inline table has the
+    line of the key that holds the table.
     """
     lines: dict[KeyPath, int] = {}
     arrays: dict[KeyPath, int] = {}
@@ -64,7 +64,7 @@ def _lines(text: str) -> dict[KeyPath, int]:
 
 
 def _dotted(key: str) -> KeyPath:
-    """The parts of a dotted, possibly quoted key; none when it is no key."""
+    """The parts of a dotted key, quoted or not; empty when it is not a key."""
     try:
         value: Any = tomllib.loads(f"{key} = 0")
     except tomllib.TOMLDecodeError:
@@ -219,7 +219,7 @@ class _Reader:
         return value
 
     def _refuse(self, path: KeyPath, reason: str) -> NoReturn:
-        """Names the line of the key, else of the table that would hold it."""
+        """An error that names the line of the key, or of the table it belongs to."""
         for length in range(len(path), 0, -1):
             if line := self._lines.get(path[:length]):
                 raise AskedWrongly(f"{self._file}, line {line}: {reason}")

@@ -1,4 +1,4 @@
-"""How every command speaks: JSON or a table on standard output, progress on standard error."""
+"""The output of all commands: results on standard output, progress on standard error."""
 
 import json
 from typing import Annotated, Any
@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 out = Console()
-"""For the answer."""
+"""For results."""
 err = Console(stderr=True)
 """For progress and errors, so that `--json` prints one document and nothing else."""
 
@@ -16,10 +16,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document inst
 
 
 def print_json(document: dict[str, Any]) -> None:
-    """The one JSON document of a command."""
+    """Print the one JSON document of a command."""
     print(json.dumps(document, indent=2, allow_nan=False))
 
 
 def complain(error: Exception) -> None:
-    """One sentence about what went wrong; as text, because `[...]` in it is not a colour."""
+    """Print one sentence about an error, as plain text: `[...]` in it is not markup."""
     err.print(Text.assemble(("tidegate: ", "red"), str(error)), soft_wrap=True)

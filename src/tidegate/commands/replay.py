@@ -1,4 +1,4 @@
-"""`tidegate replay`: the decisions of a run again, or those of another policy or target beside."""
+"""`tidegate replay`: decides a recorded run again, with the same or another policy or target."""
 
 import dataclasses
 from typing import TYPE_CHECKING, Annotated, Any
@@ -63,7 +63,7 @@ def replay(
 def _assembly(
     first: Record, policy: str | None, target: str | None, bounds: Bounds | None
 ) -> Assembly:
-    """What the run was assembled from, with what was asked for in its place."""
+    """The assembly of the run, changed as asked."""
     if first.assembly is not None:
         made = Assembly.of(first.assembly)
     elif bounds is None:

@@ -1,4 +1,4 @@
-"""`tidegate simulate`: what an allocation gives, by discrete events, beside what the model says."""
+"""`tidegate simulate`: the latency of an allocation, simulated and as the model predicts it."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # scipy and numba take a second to import; `tidegate --help` 
     from tidegate.sim.queueing.distributions import Distribution
 
 VISITS_BY_DEFAULT = 2_000_000
-"""How long a run is unless told: about half a second of work, whatever the rates are."""
+"""The default length of a run: about half a second of computing, whatever the rates are."""
 TUPLES_AT_LEAST = 10_000
 
 
@@ -87,7 +87,7 @@ def _warn_of(unstable: dict[str, int], cores: dict[str, int]) -> None:
 def _as_simulated(
     network: Network, coming: "ArrivalProcess", services: "Distribution | None"
 ) -> Network:
-    """The network with the scvs that are simulated, so that the model is told the same."""
+    """The network with the scvs of the simulation, so that the model uses the same."""
     fed = {edge.target for edge in network.edges if edge.origin == SOURCE}
     operators = tuple(
         replace(

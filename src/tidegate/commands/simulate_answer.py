@@ -1,4 +1,4 @@
-"""What `tidegate simulate` says: one JSON document, or tables for people."""
+"""The output of `tidegate simulate`: one JSON document, or tables."""
 
 import math
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # scipy and numba take a second to import; `tidegate --help` 
 
 
 class Prediction:
-    """What the model of the file's scvs says: M/M/k when they are all 1, else GI/G/k."""
+    """What the model predicts: M/M/k when all scvs are 1, otherwise GI/G/k."""
 
     def __init__(self, network: Network, allocation: tuple[int, ...]) -> None:
         from tidegate.models.queueing.stations import Queues
@@ -28,7 +28,7 @@ class Prediction:
 
 
 def latency_by_step(found: "Simulation", coming: "ArrivalProcess") -> list[dict[str, Any]]:
-    """Mean latency of what arrived in each step of changing rates."""
+    """Mean latency of the tuples that arrived in each step of the rates."""
     if not coming.rates:
         return []
     import numpy as np
@@ -44,7 +44,7 @@ def latency_by_step(found: "Simulation", coming: "ArrivalProcess") -> list[dict[
 
 
 def _ms(seconds: float | None) -> float | None:
-    """Milliseconds for JSON, which knows no infinity."""
+    """Milliseconds for JSON, which has no infinity."""
     return _finite(None if seconds is None else 1e3 * seconds)
 
 
@@ -58,7 +58,7 @@ def document(
     unstable: list[str],
     steps: list[dict[str, Any]],
 ) -> dict[str, Any]:
-    """All that was measured, with what the model predicts beside it."""
+    """Everything that was measured, and what the model predicts."""
     predicted_s = prediction.sojourn_s if prediction else [math.nan] * len(found.stations)
     answer: dict[str, Any] = {
         "latency_ms": _ms(found.latency.mean),
@@ -103,7 +103,7 @@ def document(
 def print_tables(
     found: "Simulation", prediction: Prediction | None, steps: list[dict[str, Any]]
 ) -> None:
-    """A table of the stations, one of the steps if there are any, and the latencies below."""
+    """Print the stations, the steps if there are any, and the latencies."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("operator", no_wrap=True)
     model = prediction.title if prediction else "model"
@@ -157,7 +157,7 @@ def _interval(found: "ConfidenceInterval") -> str:
 
 
 def _shown(seconds: float) -> str:
-    """Milliseconds for people; a queue without bound has none."""
+    """Milliseconds for a table; a dash for an unbounded queue."""
     if not math.isfinite(seconds):
         return "-"
     return f"{1e3 * seconds:,.1f}" if seconds < 100.0 else f"{1e3 * seconds:,.0f}"

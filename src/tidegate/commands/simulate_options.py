@@ -78,7 +78,7 @@ def parse_allocation(text: str) -> dict[str, int]:
 def parse_arrivals(
     network: Network, kind: str | None, bulk: int, rates: str | None, step_s: float
 ) -> "ArrivalProcess":
-    """How external tuples come: a distribution of gaps, in bulks, at one rate or at several."""
+    """The external arrivals: distribution of the gaps, size of a bulk, one rate or several."""
     from tidegate.sim.queueing.arrivals import ArrivalProcess, source_gaps
 
     return ArrivalProcess(
@@ -99,7 +99,7 @@ def _parse_rates(text: str) -> tuple[float, ...]:
 
 
 def parse_distribution(text: str) -> "Distribution":
-    """`lognormal:2.5` as a distribution; a kind alone has the scv that is natural for it."""
+    """`lognormal:2.5` as a distribution; without an scv, the natural one of its kind."""
     from tidegate.sim.queueing.distributions import distribution, natural
 
     kind, colon, number = text.partition(":")

@@ -1,4 +1,4 @@
-"""`tidegate state`: look into the state of a keyed operator, whether it runs or not."""
+"""`tidegate state`: prints the state of a keyed operator, whether it runs or not."""
 
 from typing import Annotated
 

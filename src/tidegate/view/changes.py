@@ -1,4 +1,4 @@
-"""What a record changed, in numbers and in words: the same for every way of showing it."""
+"""The changes that a record asks for, in numbers and in words, for every view alike."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -10,18 +10,18 @@ Kind = Literal["cores", "tasks", "moves", "shedding"]
 
 @dataclass(frozen=True, slots=True)
 class WantedChange:
-    """One thing that a decision wanted otherwise."""
+    """One change that a decision asks for."""
 
     kind: Kind
     before: float | None
-    """None where the measurement does not tell."""
+    """None where the measurement has no value for it."""
     after: float
     """Cores, tasks, shards moved, or the fraction of rows kept."""
     operator: str | None = None
 
     @property
     def step(self) -> float:
-        """How much more (or, negative, less) there is of it; 0 where that means nothing."""
+        """The difference, negative for less; 0 where a difference has no meaning."""
         return 0.0 if self.before is None else self.after - self.before
 
     @property
@@ -38,7 +38,7 @@ class WantedChange:
 
 
 def changes_of(record: Record) -> tuple[WantedChange, ...]:
-    """What the decision of a record asks for that is not so already."""
+    """The changes that a record's decision asks for, without those already in force."""
     measurement, decision = record.measurement, record.decision
     tasks = {operator.name: operator.tasks for operator in measurement.operators}
     found = []
@@ -55,12 +55,12 @@ def changes_of(record: Record) -> tuple[WantedChange, ...]:
 
 
 def words_of(record: Record) -> str:
-    """All that it changes, in one phrase."""
+    """All of its changes, in one phrase."""
     return ", ".join(change.words for change in changes_of(record)) or "nothing to change"
 
 
 def outcome_of(record: Record) -> str:
-    """What became of the decision."""
+    """What happened to the decision: done, held back, or not acted on."""
     if record.acted:
         return "done"
     if record.held_back is not None:
@@ -69,13 +69,13 @@ def outcome_of(record: Record) -> str:
 
 
 def expected_of(record: Record) -> str:
-    """The latency that the decision was to bring, in words; empty where it told none."""
+    """The latency that the decision expects, in words; empty where it has none."""
     expected_s = record.decision.expected_latency_s
     return "" if expected_s is None else f"expected mean latency {expected_s:.2f} s"
 
 
 def again(before: Record | None, record: Record) -> bool:
-    """Whether this is the same wish as before, still not granted: a cooldown would say it often."""
+    """Whether this repeats a decision that was held back, as every tick of a cooldown does."""
     if before is None or before.acted or record.acted:
         return False
     return changes_of(record) == changes_of(before)

@@ -1,4 +1,4 @@
-"""A run looked back at: where it was limited, what was decided, and what came of it."""
+"""A run in retrospect: where it was limited, what was decided, and what the decisions did."""
 
 from collections.abc import Sequence
 
@@ -12,16 +12,16 @@ from tidegate.view.changes import again, changes_of, outcome_of, words_of
 from tidegate.view.explanation import ExplainedDecision, Explanation, Moment, Span
 
 SETTLING = 2
-"""Ticks after a change that say nothing of it yet."""
+"""The first ticks after a change are ignored: they do not show its effect yet."""
 AFTER_S = 30.0
-"""What came of a change is told from so much of the time behind it, up to the next change."""
+"""The effect of a change is measured over at most this long, up to the next change."""
 BEFORE_S = 5.0
 _GAP = 5.0
-"""So many ticks' time without a tick: the run was down in between."""
+"""A pause of more than this many intervals between two ticks means that the run was down."""
 
 
 def explain(records: Sequence[Record]) -> Explanation:
-    """The story of these records, oldest first."""
+    """Explain these records, oldest first."""
     if not records:
         raise AskedWrongly("There is no record to explain: give those of at least one tick.")
     found = bottlenecks_of(records)
@@ -38,7 +38,7 @@ def explain(records: Sequence[Record]) -> Explanation:
 
 
 def bottlenecks_of(records: Sequence[Record]) -> list[Bottleneck | None]:
-    """Each tick's; where a record was written without one, found from its measurement now."""
+    """The bottleneck of each tick; where a record has none, it is found from its measurement."""
     finder = BottleneckFinder()
     found = []
     for record in records:
@@ -51,7 +51,7 @@ def bottlenecks_of(records: Sequence[Record]) -> list[Bottleneck | None]:
 def _spans(
     records: Sequence[Record], found: Sequence[Bottleneck | None], start_s: float
 ) -> list[Span]:
-    """Ticks that tell of no bottleneck belong to the span they are in."""
+    """Ticks without a bottleneck belong to the span around them."""
     runs: list[list[int]] = []
     last_s = start_s
     for place, (record, one) in enumerate(zip(records, found, strict=True)):
@@ -143,7 +143,7 @@ def _moment(
     places: Sequence[int],
     last: int = 0,
 ) -> Moment:
-    """Latency over these ticks; the bottleneck over the `last` of them (0: all)."""
+    """The mean latency over these ticks, and the bottleneck over the `last` of them (0: all)."""
     latencies, rows = [], []
     for place in places:
         tick = records[place].measurement
@@ -160,7 +160,7 @@ def _moment(
 
 
 def _fetched(records: Sequence[Record]) -> list[tuple[str, int]]:
-    """Bytes of state that the nodes of each operator fetched, for those that did."""
+    """Bytes of state that the nodes of each operator fetched, largest first, without zeros."""
     total: dict[str, int] = {}
     for record in records:
         for one in record.measurement.operators:

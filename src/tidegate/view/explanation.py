@@ -1,4 +1,4 @@
-"""What can be said of a run looked back at: its bottlenecks, its changes, the state it fetched."""
+"""The explanation of a run: its bottlenecks, its decisions, and the state it fetched."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,21 +9,21 @@ from tidegate.view.sizes import readable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """A time during which the same operator was the bottleneck."""
+    """A time during which one operator was the bottleneck."""
 
     operator: str
     begin_s: float
     """Since the first tick began."""
     end_s: float
     limiting_s: float
-    """How long of it the operator limited the pipeline already (f >= 0.85 c)."""
+    """How much of that time the operator limited the pipeline (f >= 0.85 c)."""
     load: float
-    """Mean of what was offered over what could be carried."""
+    """Mean of the offered rate over the capacity."""
     peak_load: float
     least_tasks: int
     most_tasks: int
     gain: float
-    """Median of what one more task would have given."""
+    """Median of the relative capacity that one more task would have added."""
 
     @property
     def seconds(self) -> float:
@@ -33,7 +33,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """The pipeline over a few ticks; None where no tick told."""
+    """The pipeline over a few ticks; None where no tick has a value."""
 
     latency_s: float | None
     load: float | None
@@ -52,7 +52,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedDecision:
-    """A decision that wanted a change."""
+    """A decision that asked for a change, with its effect."""
 
     at_s: float
     what: str
@@ -63,18 +63,18 @@ class ExplainedDecision:
     before: Moment
     after: Moment
     durable_bytes: int
-    """State that nodes fetched from then on, up to the next change; 0 where nothing was done."""
+    """State that nodes fetched between this change and the next; 0 where nothing was done."""
 
     @property
     def came(self) -> str:
-        """What it did, for a person: expected against what happened."""
+        """The effect in words: latency expected and measured, load, bottleneck, state fetched."""
         if not self.acted:
             return ""
         parts = []
         came_s, expected_s = self.after.latency_s, self.expected_latency_s
         if came_s is not None and expected_s:
             off = came_s / expected_s - 1.0
-            parts.append(f"mean {expected_s:.2f} s expected, {came_s:.2f} s came ({off:+.0%})")
+            parts.append(f"mean {expected_s:.2f} s expected, {came_s:.2f} s measured ({off:+.0%})")
         elif came_s is not None and self.before.latency_s is not None:
             parts.append(f"mean {self.before.latency_s:.2f} s before, {came_s:.2f} s after")
         if self.before.load is not None and self.after.load is not None:
@@ -89,7 +89,7 @@ class ExplainedDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """All of it."""
+    """Everything that is said about a run."""
 
     seconds: float
     ticks: int
@@ -97,7 +97,7 @@ class Explanation:
     spans: tuple[Span, ...]
     steps: tuple[ExplainedDecision, ...]
     fetched: tuple[tuple[str, int], ...]
-    """Operators whose nodes fetched state that they did not have, and bytes; the most first."""
+    """Operators whose nodes fetched state, with the bytes, largest first."""
 
     @property
     def limiting_s(self) -> float:
@@ -105,7 +105,7 @@ class Explanation:
         return sum(span.limiting_s for span in self.spans)
 
     def by_operator(self) -> dict[str, tuple[float, float]]:
-        """Of each operator that ever was the bottleneck: how long, and how long it limited."""
+        """How long each operator was the bottleneck, and how long it limited the pipeline."""
         found: dict[str, tuple[float, float]] = {}
         for span in self.spans:
             named_s, limiting_s = found.get(span.operator, (0.0, 0.0))
@@ -114,27 +114,27 @@ class Explanation:
 
     @property
     def headline(self) -> str:
-        """One sentence."""
+        """The result in one sentence."""
         operators = self.by_operator()
         if not operators:
-            return "No tick tells of a bottleneck: no operator was measured at work."
+            return "No bottleneck was found: no operator was measured while it processed rows."
         name, (named_s, _) = next(iter(operators.items()))
         total_s = sum(span.seconds for span in self.spans)
         worst, (_, most_s) = max(operators.items(), key=lambda pair: pair[1][1])
         first = f"`{name}` was the bottleneck {named_s / max(total_s, 1e-9):.0%} of the time"
         if most_s <= 0.0:
-            return f"{first}; nothing limited the pipeline: no cut was filled to 85 %."
+            return f"{first}; nothing limited the pipeline: no load reached 85 % of a capacity."
         whose = "it" if worst == name else f"`{worst}`"
         return f"{first}; {whose} limited the pipeline for {most_s:,.0f} s of {total_s:,.0f} s."
 
     @property
     def durable_bytes(self) -> int:
-        """State that nodes fetched, in all."""
+        """All the state that nodes fetched."""
         return sum(number for _, number in self.fetched)
 
     @property
     def fetching(self) -> str:
-        """One sentence on state that changed its node; empty where none did."""
+        """One sentence about state that nodes fetched; empty if there was none."""
         if not self.fetched:
             return ""
         whose = ", ".join(f"`{name}` {readable(number)}" for name, number in self.fetched)

@@ -1,8 +1,8 @@
 """A percentile of all rows of a run, from the percentiles of its ticks.
 
-A tick keeps its median, 95th and 99th percentile. Its distribution is taken to be straight between
-them, from 0 at no latency to 1 at its 99th percentile; the rows of a run are the mixture of these.
-Exact where all ticks are alike, and never outside what the ticks said.
+A tick has its median, 95th and 99th percentile. Its distribution is assumed to be linear from zero
+to the median and between the percentiles, and to end at the 99th. The rows of a run are the mixture
+of these. The result is exact where all ticks are alike, and always within the range of the ticks.
 """
 
 from collections.abc import Sequence

@@ -2,7 +2,7 @@
 
 
 def readable(number: int) -> str:
-    """With the largest unit that leaves a number of at least 1."""
+    """In the largest unit in which the number is at least 1."""
     size = float(number)
     for unit in ("B", "KiB", "MiB"):
         if size < 1024:

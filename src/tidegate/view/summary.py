@@ -1,4 +1,4 @@
-"""What a run came to, from its records: latency kept, cores spent, changes made."""
+"""A summary of a run, from its records: latency, cores and changes."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,20 +16,20 @@ from tidegate.view.percentiles import pooled_quantile
 from tidegate.view.sizes import readable
 
 Statistic = Literal["mean", "p50", "p95", "p99"]
-"""Of a tick's latency: which of its numbers the target is meant for."""
+"""Which number of a tick's latency is compared with the target."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Latency is judged after the warm-up; cores, changes and rows are those of the whole run."""
+    """Latency is judged after the warm-up; cores, changes and rows cover the whole run."""
 
     seconds: float
     warm_up_s: float
     target_s: float | None
-    """The last one that was in force."""
+    """The last target that was in force."""
     statistic: Statistic
     judged_seconds: float
-    """Seconds after the warm-up that had rows to judge and a target to judge them by."""
+    """Seconds after the warm-up that had a target, and rows to judge by it."""
     within_target: float | None
     """Share of the judged seconds; None when there are none."""
     mean_s: float | None
@@ -40,20 +40,20 @@ class Summary:
     """Cores that were granted, whether or not they were busy."""
     busy_core_seconds: float | None
     static_cores: int
-    """What a static allocation would have needed all the time."""
+    """The static allocation that the run is compared with."""
     static_core_seconds: float
     changes: int
     """Decisions acted on that changed cores or tasks."""
     reversals: int
-    """Changes that went the other way than the change before."""
+    """Changes in the opposite direction of the change before."""
     moves: int
-    """Shards moved, each time one moved."""
+    """Shards moved; one that moves twice counts twice."""
     nodes: int
-    """Nodes that an operator's tasks ran on, at most; 0 where that was not told."""
+    """The most nodes that the tasks of one operator ran on; 0 where that is unknown."""
     durable_bytes: int
     """State that nodes fetched because they did not have it."""
     held_back: int
-    """Decisions that wanted a change and were not acted on."""
+    """Decisions that asked for a change and were not acted on."""
     arrived_rows: int
     rows: int
     """Rows completed."""
@@ -66,7 +66,7 @@ class Summary:
 
     @property
     def reversals_a_minute(self) -> float:
-        """How often the run changed its mind."""
+        """Reversals per minute."""
         return self.reversals / self.seconds * 60 if self.seconds else 0.0
 
     def document(self) -> dict[str, Any]:
@@ -97,7 +97,7 @@ class Summary:
         }
 
     def lines(self) -> list[tuple[str, str]]:
-        """Label and value, in the order a person wants them."""
+        """Labels and values, the most important first."""
         target = "no target" if self.target_s is None else f"target {self.target_s:.3g} s"
         after = f" after the first {self.warm_up_s:g} s" if self.warm_up_s else ""
         return [
@@ -122,7 +122,7 @@ class Summary:
         ]
 
     def _fetched(self) -> list[tuple[str, str]]:
-        """Nothing to say of one node that had all it needed."""
+        """Empty where a single node had all the state it needed."""
         if self.nodes < 2 and not self.durable_bytes:
             return []
         return [("state fetched by nodes", readable(self.durable_bytes))]
@@ -144,9 +144,10 @@ def summarise(
     static_cores: int | None = None,
     statistic: Statistic = "mean",
 ) -> Summary:
-    """What these records, oldest first, come to.
+    """Summarise these records, oldest first.
 
-    `static_cores` is what the run is held against; without it, the most that it ever asked for.
+    `static_cores` is the static allocation to compare with; by default it is the most cores that
+    the run asked for.
     """
     if not records:
         raise AskedWrongly("There is no record to summarise: give those of at least one tick.")
@@ -194,7 +195,7 @@ class _Changes:
 
 
 def _changes(records: Sequence[Record]) -> _Changes:
-    """How often the run changed something, changed its mind, and was kept from it."""
+    """Count the changes, the reversals, the shards moved and the decisions held back."""
     wanted = [(record, changes_of(record)) for record in records]
     steps = [
         _direction(changes)
@@ -227,7 +228,7 @@ def _latency_of_rows(
 
 
 def _most_cores(records: Sequence[Record]) -> int:
-    """The most that the run ever asked for."""
+    """The most cores that the run asked for."""
     asked = [record.measurement.cores_asked for record in records]
     chosen = [record.decision.cores or 0 for record in records if record.acted]
     return max(asked + chosen)
@@ -236,11 +237,11 @@ def _most_cores(records: Sequence[Record]) -> int:
 def _judged(
     records: Sequence[Record], warm_s: float, statistic: Statistic
 ) -> Iterator[tuple[float, bool]]:
-    """Length of each tick that can be judged, and whether it was within its target.
+    """The length of each tick that can be judged, and whether it met its target.
 
-    A tick in which no row was completed while rows waited counts with the last latency seen or the
-    time since then, whichever is worse: a stall must not pass for silence. With no row waiting
-    there is nothing to judge.
+    A tick that completed no row while rows waited counts with the last latency or the time since,
+    whichever is longer, so that a stall does not look like silence. With no row waiting there is
+    nothing to judge.
     """
     last_s, last_at_s = 0.0, _start_s(records)
     for record in records:
@@ -261,12 +262,12 @@ def _start_s(records: Sequence[Record]) -> float:
 
 
 def _counts(tick: Measurement, warm_s: float) -> bool:
-    """Whether most of the tick came after the warm-up."""
+    """Whether most of the tick lies after the warm-up."""
     return tick.at_s - tick.interval_s / 2 > warm_s
 
 
 def _direction(changes: Sequence[WantedChange]) -> float:
-    """Above 0: more; below 0: less; 0: neither. Tasks follow the cores, so cores speak first."""
+    """Above 0 for more, below 0 for less, 0 for neither. Tasks follow cores, so cores decide."""
     cores = sum(change.step for change in changes if change.kind == "cores")
     return cores or sum(change.step for change in changes if change.kind == "tasks")
 

@@ -81,7 +81,7 @@ def test_what_was_expected_stands_against_what_came() -> None:
     assert first.acted and first.expected_latency_s == 1.5
     # Ticks 13 and 14: the first two after the change are settling, the next change came at 14.
     assert first.after.latency_s == pytest.approx((3.0 + 1.14) / 2)
-    assert "1.50 s expected, 2.07 s came (+38%)" in first.came
+    assert "1.50 s expected, 2.07 s measured (+38%)" in first.came
     assert not held.acted and held.came == "" and "the maximum is 4" in held.outcome
     assert "before" in last.came
 

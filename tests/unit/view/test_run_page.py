@@ -161,7 +161,7 @@ def test_a_run_without_latency_operators_or_decisions_is_drawn(tmp_path: Path) -
     ]
     write_picture(bare, tmp_path / "bare.html", "bare")
     text = (tmp_path / "bare.html").read_text(encoding="utf-8")
-    assert "Nothing was to change." in text
+    assert "No change was needed." in text
     assert '"Imbalance' not in text
 
 

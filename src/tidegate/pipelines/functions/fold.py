@@ -39,8 +39,8 @@ class Folded:
     """The fold's state columns, one value per entry of `groups`."""
 
 
-class BoundFold(Protocol):
-    """A fold bound to the schema of its rows."""
+class KeptPerGroup(Protocol):
+    """The columns of something that is kept per group."""
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -56,6 +56,10 @@ class BoundFold(Protocol):
     def result(self) -> tuple[pa.Field, ...]:
         """The columns that it emits per group."""
         ...
+
+
+class BoundFold(KeptPerGroup, Protocol):
+    """A fold bound to the schema of its rows."""
 
     def fold(self, groups: Groups) -> Folded:
         """Combine rows and earlier state into new state."""

@@ -9,27 +9,19 @@ import pyarrow as pa
 
 from tidegate.errors import AskedWrongly
 from tidegate.pipelines.functions.columns import Numbers
-from tidegate.pipelines.functions.fold import BoundFold, Columns, Folded, Groups, bind_per_key
+from tidegate.pipelines.functions.fold import (
+    BoundFold,
+    Columns,
+    Folded,
+    Groups,
+    KeptPerGroup,
+    bind_per_key,
+)
 from tidegate.pipelines.keyed import BoundKeyed
 
 
-class BoundMeasure(Protocol):
+class BoundMeasure(KeptPerGroup, Protocol):
     """A measure bound to its rows; every group has exactly one state row and one result row."""
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """The columns of the rows that it reads."""
-        ...
-
-    @property
-    def state(self) -> tuple[pa.Field, ...]:
-        """The columns that it keeps per group."""
-        ...
-
-    @property
-    def result(self) -> tuple[pa.Field, ...]:
-        """The columns that it emits per group."""
-        ...
 
     def add(self, groups: Groups) -> Columns:
         """The new state of every group."""

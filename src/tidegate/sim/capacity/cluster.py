@@ -123,28 +123,55 @@ class ClusterRun:
         return float(self.satisfied.mean())
 
 
+class _Fleet:
+    """The machines that are up, those that are starting, and the number that was requested."""
+
+    def __init__(self, up: int, startup_minutes: int) -> None:
+        self.up = self.asked = up
+        self.scalings = self.started = 0
+        self._startup_minutes = startup_minutes
+        self._starting: list[tuple[int, int]] = []
+        """The minute from which machines are up, and how many."""
+
+    def arrive(self, minute: int) -> None:
+        """Machines whose start-up time is over are up from this minute on."""
+        while self._starting and self._starting[0][0] <= minute:
+            self.up += self._starting.pop(0)[1]
+
+    def request(self, target: int, minute: int) -> None:
+        """Start or release machines; those that are still starting are released first."""
+        self.scalings += target != self.asked
+        if target > self.asked:
+            self._starting.append((minute + 1 + self._startup_minutes, target - self.asked))
+            self.started += target - self.asked
+        else:
+            leaving = self.asked - target
+            while leaving and self._starting:
+                ready, count = self._starting.pop()
+                if count > leaving:
+                    self._starting.append((ready, count - leaving))
+                leaving -= min(count, leaving)
+            self.up -= leaving
+        self.asked = target
+
+
 def simulate(
     policy: Policy, body: Cluster, *, startup_minutes: int = STARTUP_MINUTES
 ) -> ClusterRun:
     """For every minute of the trace in turn: process the load, measure, decide, act."""
     load = body.load
-    minutes = len(load)
     mean = body.mean_capacity.tolist()
     noise = body.capacity_noise.tolist()
     busy_noise = body.busy_noise.tolist()
-    most = body.max_machines
-    up = int(body.needed()[0])
-    """The pipeline was running before the trace: it starts with what the first minute needs."""
-    starting: list[tuple[int, int]] = []
-    machines = np.empty(minutes, dtype=np.int64)
-    backlog_at = np.empty(minutes)
+    constraints = Constraints(Bounds(1, body.max_machines))
+    # The pipeline was running before the trace: it starts with what the first minute needs.
+    fleet = _Fleet(int(body.needed()[0]), startup_minutes)
+    machines = np.empty(len(load), dtype=np.int64)
+    backlog_at = np.empty(len(load))
     backlog = 0.0
-    asked = up
-    constraints = Constraints(Bounds(1, most))
-    scalings = started = 0
     for minute, rate in enumerate(load.tolist()):
-        while starting and starting[0][0] <= minute:
-            up += starting.pop(0)[1]
+        fleet.arrive(minute)
+        up = fleet.up
         tau = mean[up - 1] * noise[minute // CYCLE_MINUTES]
         offered = backlog / 60.0 + rate
         processed = min(tau, offered)
@@ -160,28 +187,16 @@ def simulate(
                 arrival_rate=rate,
                 processed_rate=processed,
                 backlog_rows=backlog,
-                cores_asked=asked,
+                cores_asked=fleet.asked,
                 cores_granted=up,
                 saturated=saturated,
                 cores_busy=busy,
             ),
             constraints,
         )
-        if decision.cores is None or decision.cores == asked:
-            continue
-        target = min(max(decision.cores, 1), most)
-        scalings += target != asked
-        if target > asked:
-            starting.append((minute + 1 + startup_minutes, target - asked))
-            started += target - asked
-        else:
-            leaving = asked - target
-            while leaving and starting:  # machines that are still starting are released first
-                ready, count = starting.pop()
-                if count > leaving:
-                    starting.append((ready, count - leaving))
-                leaving -= min(count, leaving)
-            up -= leaving
-        asked = target
+        if decision.cores is not None:
+            fleet.request(min(max(decision.cores, 1), body.max_machines), minute)
     capacity = body.capacity(machines)
-    return ClusterRun(machines, capacity, backlog_at, capacity > load, scalings, started)
+    return ClusterRun(
+        machines, capacity, backlog_at, capacity > load, fleet.scalings, fleet.started
+    )

@@ -1,1 +1,1 @@
-"""A run as it happens."""
+"""A run while it happens."""

@@ -1,14 +1,14 @@
-"""A row of numbers as a row of small bars."""
+"""A sequence of numbers as a row of small bars."""
 
 from collections.abc import Sequence
 
 BARS = "▁▂▃▄▅▆▇█"
 PLAIN_BARS = "_.-:=+*#"
-"""For terminals that know no others."""
+"""For terminals that cannot show block characters."""
 
 
 def sparkline(values: Sequence[float], *, top: float | None = None, plain: bool = False) -> str:
-    """One bar a value, from 0 to `top` (default: the largest of them)."""
+    """One bar per value, from 0 to `top` (by default the largest value)."""
     bars = PLAIN_BARS if plain else BARS
     top = max(values, default=0.0) if top is None else top
     if top <= 0:

@@ -1,4 +1,4 @@
-"""A run as it happens: a picture that is redrawn on a terminal, plain lines anywhere else."""
+"""A run while it happens: redrawn in place on a terminal, plain lines anywhere else."""
 
 from collections import deque
 from types import TracebackType
@@ -30,10 +30,10 @@ OPERATORS = 12
 
 
 class LiveView:
-    """Shows one record after the other; use it as a context manager.
+    """Shows records one after the other; use it as a context manager.
 
-    On a terminal the same place is redrawn. Into a file, a pipe or a terminal that cannot move its
-    cursor goes one plain line per tick.
+    On a terminal it redraws the same place. In a file, a pipe or a terminal that cannot move its
+    cursor it prints one plain line per tick.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class LiveView:
         self._notes: dict[str, float] = {}
         self._live: Live | None = None
         if console.is_terminal and not console.is_dumb_terminal:
-            # Redrawn when there is something new, not by a clock.
+            # Redrawn when there is a new record, not by a clock.
             self._live = Live(console=console, auto_refresh=False)
 
     def __enter__(self) -> Self:
@@ -76,7 +76,7 @@ class LiveView:
             self._live.stop()
 
     def show(self, record: Record) -> None:
-        """One tick."""
+        """Show one tick."""
         tick = record.measurement
         if self._start_s is None:
             self._start_s = tick.at_s - tick.interval_s
@@ -100,7 +100,7 @@ class LiveView:
             self._decided.append((elapsed_s, record))
             self._wish = record
         for note in record.decision.notes:
-            # Taken out first, so that the last one said is the last one kept.
+            # Removed first, so that the newest note comes last and is dropped last.
             self._notes.pop(note, None)
             self._notes[note] = elapsed_s
         while len(self._notes) > NOTES:
@@ -113,7 +113,7 @@ class LiveView:
         return self._target_s if record.target_s is None else record.target_s
 
     def _line(self, elapsed_s: float, record: Record) -> str:
-        """A tick in one line; a reason only when something is to change, a note when it is new."""
+        """A tick in one line, with the reason of a change and with notes that are new."""
         tick = record.measurement
         target_s = self._target(record)
         parts = [f"{elapsed_s:5.0f} s", f"{tick.arrival_rate:,.0f} rows/s"]
@@ -188,7 +188,7 @@ class LiveView:
         return grid
 
     def _latency_words(self, record: Record) -> Text:
-        """The last latency that was seen: a tick in which no batch ended has none of its own."""
+        """The last latency measured; a tick in which no batch ended has none of its own."""
         latency, target_s = record.measurement.latency, self._target(record)
         if latency is not None:
             words = Text(_latency(latency))
@@ -224,7 +224,7 @@ def _latency(latency: Latency) -> str:
 
 
 def _bottleneck(bottleneck: Bottleneck) -> str:
-    """In a few words, because a line has little room; the whole sentence is in the record."""
+    """The bottleneck in a few words, to fit a line; the record has the whole sentence."""
     limits = "limited by" if bottleneck.limits else "next limit"
     others = f" (and {', '.join(bottleneck.beside)})" if bottleneck.beside else ""
     return (

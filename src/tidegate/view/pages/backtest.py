@@ -1,4 +1,4 @@
-"""The MST paper's figure 10 for any run: load and capacity, machines, backlog; one HTML file."""
+"""The MST paper's figure 10 for any run, as one HTML file: load, capacity, machines, backlog."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """One policy's run, to be drawn: a value a minute in each column."""
+    """The run of one policy, with one value per minute in each column."""
 
     application: str
     policy: str
@@ -24,7 +24,7 @@ class Shown:
 
 
 def write_plot(shown: list[Shown], title: str, path: Path) -> None:
-    """Self-contained: needs no server and no network to look at."""
+    """Write one HTML file that needs no server and no network."""
     # Imported here because bokeh takes a second to import, and most commands draw nothing.
     from bokeh.embed import file_html
     from bokeh.layouts import column

@@ -1,10 +1,10 @@
-"""How all charts over time are made and look: nothing on them that does not tell something."""
+"""How charts over time are built and styled."""
 
 from typing import Any
 
 
 def over_time(range_: Any) -> dict[str, Any]:
-    """Options of a chart that shares its axis of time with those above and below it."""
+    """Options of a chart that shares its time axis with those above and below it."""
     return {
         "x_range": range_,
         "sizing_mode": "stretch_width",
@@ -28,7 +28,7 @@ def chart_over_time(title: str, unit: str, height: int, range_: Any) -> Any:
 
 
 def calm(chart: Any) -> Any:
-    """The chart without Bokeh's logo, frame and loud lines."""
+    """Remove Bokeh's logo, frame and heavy lines from a chart."""
     chart.toolbar.logo = None
     chart.toolbar.autohide = True
     chart.yaxis.minor_tick_line_color = None

@@ -1,4 +1,4 @@
-"""A run as columns, for drawing: one value a tick, in the unit of time that suits its length."""
+"""A run as columns for charts: one value per tick, in a unit of time that suits its length."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ Column = NDArray[np.float64]
 
 _UNITS = (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0))
 _LEAST_UNITS = 4
-"""A unit suits when the run lasts this many of them."""
+"""A unit is used when the run lasts at least this many of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunColumns:
-    """NaN where a tick had no such number."""
+    """One value per tick; NaN where a tick has none."""
 
     unit: str
     per_unit_s: float
@@ -38,10 +38,10 @@ class RunColumns:
     tasks: dict[str, Column]
     """By operator, those with the most tasks first."""
     imbalance: dict[str, Column]
-    """By operator, only those that are ever out of balance."""
+    """By operator, without operators that are always in balance."""
 
     def since_start(self, at_s: float) -> float:
-        """A moment, in units since the start."""
+        """A time, in units since the start."""
         return (at_s - self.start_s) / self.per_unit_s
 
 

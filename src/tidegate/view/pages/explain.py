@@ -1,7 +1,7 @@
-"""A run looked back at, as one HTML file that needs no server and no network.
+"""An explained run as one HTML file that needs no server and no network.
 
-The charts say when which operator was the bottleneck, how full it was and what the latency did; the
-tables below them say the same as text, and what was decided and what came of it.
+The charts show which operator was the bottleneck when, how full it was, and the latency. The tables
+below them give the same as text, and list each decision with its effect.
 """
 
 from collections.abc import Sequence
@@ -81,7 +81,7 @@ def _charts(records: Sequence[Record], run: RunColumns, told: Explanation) -> li
 
 
 def _timeline(told: Explanation, run: RunColumns, range_: Any) -> Any:
-    """A row for each operator; filled boxes where it limited the pipeline."""
+    """A row for each operator, with dark boxes where it limited the pipeline."""
     from bokeh.models import ColumnDataSource, FactorRange, HoverTool
     from bokeh.plotting import figure
 
@@ -242,7 +242,7 @@ def _spans(told: Explanation, run: RunColumns) -> str:
 
 def _steps(told: Explanation, run: RunColumns) -> str:
     if not told.steps:
-        return "<h2>Decisions</h2><p>Nothing was to change.</p>"
+        return "<h2>Decisions</h2><p>No change was needed.</p>"
     rows = [
         (f"{step.at_s / run.per_unit_s:,.1f}", step.what, step.outcome, step.why, step.came)
         for step in told.steps

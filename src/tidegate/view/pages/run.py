@@ -1,8 +1,8 @@
-"""A run as one HTML file: what came in, what it did to the latency, what was decided and why.
+"""A run as one HTML file: load, latency, and what was decided and why.
 
-The file needs no server and no network. What the charts show is also there as text: the summary
-above them, every decision with its reason below. Lines differ in dash and markers in shape, so
-that nothing depends on telling colours apart (they are Okabe and Ito's).
+The file needs no server and no network. It gives the content of the charts as text, too: a summary
+above them, and every decision with its reason below. Lines differ in dashes and markers in shape,
+so that nothing depends on telling colours apart.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ def write_picture(
 ) -> None:
     """Write the picture of these records, oldest first.
 
-    `summary` is what the run is said to have come to; without it, that of the records as they are.
+    `summary` is shown above the charts; by default it is made from these records.
     """
     path = Path(path)
     if not records:
@@ -61,7 +61,7 @@ def write_picture(
 
 
 def _told(records: Sequence[Record]) -> list[Record]:
-    """Those that wanted a change; one that went on wanting the same in vain is told once."""
+    """Records that ask for a change; one that is repeated while held back is listed once."""
     told: list[Record] = []
     before = None
     for record in records:
@@ -82,7 +82,7 @@ def _above(title: str, summary: Summary) -> str:
 
 def _decisions(run: RunColumns, told: Sequence[Record]) -> str:
     if not told:
-        return "<h2>Decisions</h2><p>Nothing was to change.</p>"
+        return "<h2>Decisions</h2><p>No change was needed.</p>"
     rows = "".join(
         f'<tr><td class="number">{run.since_start(record.measurement.at_s):,.1f}</td>'
         f"<td>{escape(words_of(record))}</td><td>{escape(outcome_of(record))}</td>"
@@ -107,4 +107,4 @@ def _notes(run: RunColumns, records: Sequence[Record]) -> str:
     if not first:
         return ""
     items = "".join(f"<li>{at:,.1f} {run.unit}: {escape(note)}</li>" for note, at in first.items())
-    return f"<h2>Notes, when first said</h2><ul>{items}</ul>"
+    return f"<h2>Notes, with the time of the first</h2><ul>{items}</ul>"

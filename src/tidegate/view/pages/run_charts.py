@@ -20,7 +20,7 @@ _LINES = (
     (SKY, "dashdot"),
     (RED, "solid"),
 )
-"""One for each operator of a chart; there is no telling more of them apart."""
+"""One for each operator of a chart; more could not be told apart."""
 
 _DECISION_TIP = """
 <div style="max-width: 26rem; white-space: normal;">
@@ -29,7 +29,7 @@ _DECISION_TIP = """
 
 
 class RunCharts:
-    """Charts above each other that share their axis of time."""
+    """The charts of a run, one below the other, with a common time axis."""
 
     def __init__(self, run: RunColumns, told: Sequence[Record]) -> None:
         from bokeh.models import ColumnDataSource, Range1d
@@ -56,7 +56,7 @@ class RunCharts:
         )
 
     def all(self) -> list[Any]:
-        """Those that have something to show, from top to bottom."""
+        """The charts that have something to show, from top to bottom."""
         charts = [self._load(), self._latency()]
         if self._told:
             charts.append(self._strip())
@@ -196,7 +196,7 @@ class RunCharts:
         return chart.line("time", column, color=color, legend_label=label, **drawn)
 
     def _step(self, chart: Any, column: str, label: str, color: str, **style: Any) -> Any:
-        # A tick's number held during the tick, which ends at its time.
+        # A tick's value applies to the interval that ends at its time.
         drawn = {"source": self._source, "line_width": 2.0, "mode": "before"} | style
         return chart.step("time", column, color=color, legend_label=label, **drawn)
 

@@ -1,4 +1,4 @@
-"""Lines over time as a small SVG file, for pages that show a picture without running anything."""
+"""Lines over time as a small SVG file, for pages that show a picture without scripts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ _COLOURS = ("#1f6feb", "#d1602b", "#8b949e", "#2f9e44")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One line: moments, values, and what it is."""
+    """One line: times, values and a name."""
 
     name: str
     at_s: Sequence[float]
     values: Sequence[float]
     stairs: bool = False
-    """Each value holds until the next, instead of leading to it."""
+    """Draw steps: each value holds until the next."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,13 +28,13 @@ class Panel:
     title: str
     lines: Sequence[Line]
     most: float
-    """The axis goes from 0 to here; what lies above is drawn at its edge."""
+    """The upper end of the axis; values above it are drawn at the edge."""
     mark: float | None = None
-    """A level to draw across, such as a target."""
+    """A level to draw as a horizontal line, such as a target."""
 
 
 def write_svg(panels: Sequence[Panel], path: Path) -> None:
-    """One panel below the other, over the same time."""
+    """Write panels one below the other, over the same time."""
     end_s = max(max(line.at_s) for panel in panels for line in panel.lines)
     height = _TOP + len(panels) * (_HEIGHT + _GAP)
     parts = [
