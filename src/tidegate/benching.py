@@ -1,4 +1,4 @@
-"""The form of a benchmark's answer: what was measured, beside what it was measured against.
+"""The form of a benchmark's result: what was measured, and the aims that it is compared with.
 
 A benchmark is a file `benchmarks/NAME.py` with a docstring (its first line is its description) and
 `def run(options: Options) -> Bench`. `tidegate bench NAME` finds and runs it. A benchmark with
@@ -14,12 +14,12 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """One aim: a ratio or a count wherever it can be, met or not."""
+    """A value that a benchmark aims at, and whether it was met; a ratio or count if possible."""
 
     name: str
     value: float
     aim: str
-    """What was aimed at, as a person writes it: `">= 50"`, `"< 20 us"`."""
+    """The aim in words: `">= 50"`, `"< 20 us"`."""
     met: bool
 
 
@@ -38,16 +38,16 @@ class Options:
     """What the caller asked of a benchmark."""
 
     quick: bool = False
-    """A short form, for a first look: fewer repetitions, the same shape of answer."""
+    """Run a short form with fewer repetitions; the result has the same form."""
     say: Callable[[str], None] = print
-    """Where progress goes: one line at a time, never into the JSON document."""
+    """Reports progress, one line at a time; never part of the JSON document."""
     extra: Mapping[str, str] = field(default_factory=dict)
     """Further `--key value` options of this benchmark."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """The answer of a benchmark."""
+    """The result of a benchmark."""
 
     bench: str
     results: list[dict[str, Any]]
@@ -56,7 +56,7 @@ class Bench:
 
 
 def machine() -> dict[str, Any]:
-    """What the figures were measured on, without naming the machine."""
+    """The kind of machine that the figures were measured on, without its name."""
     return {
         "cores": os.cpu_count(),
         "system": platform.system(),
