@@ -1,4 +1,4 @@
-"""The result of a benchmark: what was measured, and which of its aims were met.
+"""The form of a benchmark's result: what was measured, and the aims that it is compared with.
 
 A benchmark is a file `benchmarks/NAME.py` with a docstring (its first line is its description) and
 `def run(options: Options) -> Bench`. `tidegate bench NAME` finds and runs it. A benchmark with
@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """One aim, met or not; a ratio or a count wherever possible."""
+    """A value that a benchmark aims at, and whether it was met; a ratio or count if possible."""
 
     name: str
     value: float
@@ -35,12 +35,12 @@ def at_most(name: str, value: float, bound: float, unit: str = "") -> Aim:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options of a benchmark."""
+    """What the caller asked of a benchmark."""
 
     quick: bool = False
-    """A short run for a first look: fewer repetitions, the same form of result."""
+    """Run a short form with fewer repetitions; the result has the same form."""
     say: Callable[[str], None] = print
-    """Where progress goes: one line at a time, never into the JSON document."""
+    """Reports progress, one line at a time; never part of the JSON document."""
     extra: Mapping[str, str] = field(default_factory=dict)
     """Further `--key value` options of this benchmark."""
 

@@ -1,7 +1,7 @@
 """Compiles the models ahead of their first use: `python -m tidegate.compiled`, once after set-up.
 
-Numba keeps what it compiles beside the sources, so the seconds that this takes are not spent at the
-start of the first pipeline, plan or simulation. What is missing here is compiled when it is used.
+Numba caches what it compiles beside the sources, so the first pipeline, plan or simulation does not
+have to wait seconds for it. Functions that are not called here are compiled on their first use.
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ from tidegate.sim.queueing.network import simulate
 
 
 def compile_models() -> None:
-    """One small case of everything that is compiled."""
+    """Call everything that is compiled once, on a small case."""
     rehearse(Assembly(target=Target(1.0), bounds=Bounds(1, 8)))
     queues = Queues.of([5.0, 5.0], [2.0, 9.0])
     assign(queues, 8)

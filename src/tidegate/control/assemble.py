@@ -1,8 +1,8 @@
 """The only place that puts controllers and policies together.
 
 Spark, the simulator, the backtest, attached queries, the compilation ahead of use and the tests all
-call this, so that what is simulated is what runs. Policies and shedders have a name that a person
-selects them by; it is resolved here.
+call this module, so that the simulator runs the same controller as Spark. Users select policies and
+shedders by name; the names are resolved here.
 """
 
 from collections.abc import Callable, Sequence
@@ -94,11 +94,11 @@ def new_shedder(name: str, target_s: float) -> Shedder:
 
 
 def _policy(assembly: Assembly, model: PipelineModel) -> Policy:
-    """The policy without what goes around it.
+    """The policy without its wrappers.
 
-    The threshold is Kubernetes' (every 15 s, fewer only after five minutes) with its window cut to
-    one minute, so that a run of minutes sees it scale in at all. Dynamic allocation looks every
-    tick, as Spark's backlog timeout of a second does.
+    `threshold` is Kubernetes' autoscaler, which decides every 15 s and scales in only after five
+    minutes. Its window is cut to one minute here, so that it scales in at all in a run of a few
+    minutes. Dynamic allocation decides at every tick, like Spark's backlog timeout of one second.
     """
     target_s, tick_s, latency = assembly.target.latency_s, assembly.tick_s, assembly.latency
     bounds = assembly.bounds
@@ -126,7 +126,10 @@ def _policy(assembly: Assembly, model: PipelineModel) -> Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineInputs:
-    """What policies for machines by the minute are made from; each part is made when needed."""
+    """What a backtest's policies, which count machines by the minute, are built from.
+
+    Each part is a function, so that it is built only when a policy needs it.
+    """
 
     rho: float
     """The probability with which the machines are to be enough."""
@@ -134,11 +137,11 @@ class MachineInputs:
     """The paper's throughput curve, trained offline (MST III-A)."""
     capacity: Callable[[], BayesianCapacity]
     forecaster: Callable[[], Forecaster]
-    """Of the paper's policies 4 to 7."""
+    """For the paper's policies 4 to 7."""
     outlook: Callable[[int], LoadOutlook]
-    """Of the priced policy, for a cycle of so many minutes."""
+    """For the priced policy: the load outlook for a cycle of so many minutes."""
     needed: Callable[[], Sequence[int]]
-    """Machines that each minute needs, in hindsight: for the two yardsticks."""
+    """Machines that each minute needed, in hindsight: for the static peak and the ground truth."""
     cycle: Cycle = field(default_factory=Cycle)
     tuning: Tuning | None = None
 

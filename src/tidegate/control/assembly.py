@@ -1,6 +1,6 @@
 """What a controller is assembled from: the same on Spark, in the simulator and in a replay.
 
-The first record of a run holds it as a document, so that the run can be decided again.
+The first record of a run holds it as a document, so that the run can be replayed.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from tidegate.control.target import Target
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assembly:
-    """Target, bounds, policy and all that goes around it."""
+    """Everything that a controller is built from."""
 
     target: Target
     bounds: Bounds
@@ -27,14 +27,14 @@ class Assembly:
     tick_s: float = 1.0
     cores_per_executor: int = 1
     cores: int | None = None
-    """Of `static` and `drs-fixed`; None: the maximum."""
+    """Cores of the policies `static` and `drs-fixed`; None: the maximum."""
     shed: str | None = None
-    """The shedder around the policy; None: nothing is shed but by hand."""
+    """The shedder that wraps the policy; None: rows are shed only by hand."""
     classes: Mapping[str, Worth] = field(default_factory=dict)
     """What the classes of rows are worth."""
 
     def document(self) -> dict[str, Any]:
-        """As plain numbers and words, for a record."""
+        """The assembly as plain JSON values, for a record."""
         limits = {**asdict(self.limits), "excluded": [str(one) for one in self.limits.excluded]}
         worths = {
             name: {"priority": one.priority, "weight": one.weight, "floor": one.floor}

@@ -1,4 +1,4 @@
-"""The operator that limits a pipeline: what a record says of it.
+"""The operator that limits a pipeline, as a record describes it.
 
 `control/flow/bottleneck.py` finds it, whichever policy runs.
 """
@@ -8,35 +8,35 @@ from dataclasses import dataclass
 from tidegate.models.flow.limiting import LIMITING
 
 LIMITING_LOAD = LIMITING
-"""From this load on an operator limits the pipeline, and is not only the first to (eq. 11)."""
+"""An operator with at least this load limits the pipeline (Flink-ER eq. 11)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bottleneck:
-    """The operator to give a task to, if the pipeline is to carry more."""
+    """The operator that needs another task first, if the pipeline is to carry more."""
 
     operator: str
     segment: str
     tasks: int
     load: float
-    """f / c: what is offered over what can be carried; above 1 rows pile up."""
+    """f / c: the offered rate over the rate that it can carry; above 1 a backlog grows."""
     gain: float
     """How much more the pipeline could carry with one more task of it (0.22: 22 %)."""
     capacity_rate: float
     """Rows per second from outside that the pipeline can carry as it is."""
     may_grow: bool = True
-    """Whether it may have one more task."""
+    """Whether the operator's limits allow it one more task."""
     beside: tuple[str, ...] = ()
     """First operators behind other cuts that limit as well (f >= 0.85 c)."""
 
     @property
     def limits(self) -> bool:
-        """Whether it limits already (Flink-ER eq. 11), or only would be the first to."""
+        """Whether it limits the pipeline now (Flink-ER eq. 11), or would only be the first to."""
         return self.load >= LIMITING_LOAD
 
     @property
     def words(self) -> str:
-        """For a person."""
+        """The bottleneck in one sentence for a person."""
         one = self.tasks == 1
         tasks, they = ("1 task", "it") if one else (f"{self.tasks} tasks", "they")
         how = f"{tasks} {'carries' if one else 'carry'} {_percent(self.load)} of what {they} can"

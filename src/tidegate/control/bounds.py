@@ -1,4 +1,4 @@
-"""How many cores a pipeline may have, as its user said."""
+"""The fewest and the most cores that the user allows a pipeline."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ class Bounds:
     def within(self, share: int | None) -> "Bounds":
         """The bounds of a pipeline whose share is `share` cores; the share wins over the minimum.
 
-        None means that the pipeline shares with nobody, so its own bounds hold.
+        None means that the pipeline is alone in its application, so its own bounds hold.
         """
         if share is None:
             return self

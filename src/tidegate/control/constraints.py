@@ -1,7 +1,7 @@
 """What a pipeline may have at a tick: the bounds its user gave, and its share of the application.
 
-A measurement says what is, a constraint says what is allowed. They reach a policy side by side and
-from one place, the controller, so that nobody has to edit a measurement on its way.
+A measurement describes the pipeline; a constraint describes what is allowed. The controller passes
+both to the policy side by side, so that no measurement has to be edited to carry a limit.
 """
 
 from dataclasses import dataclass
@@ -11,13 +11,12 @@ from tidegate.control.bounds import Bounds
 
 @dataclass(frozen=True, slots=True)
 class Constraints:
-    """What a decision must keep to."""
+    """The limits that a decision must stay within."""
 
     bounds: Bounds
     """What the user allows."""
     share: int | None = None
-    """Of the application's cores, those that this pipeline may ask for beside the other pipelines;
-    None when it shares with nobody."""
+    """Cores that the application's other pipelines leave to this one; None when it is alone."""
 
     @property
     def allowed(self) -> Bounds:

@@ -1,11 +1,12 @@
-"""The control loop without its body: a measurement goes in, a record comes out, once a tick.
+"""The control loop without Spark: at every tick, a measurement goes in and a record comes out.
 
-The controller does what no policy should have to know about. It stops stale numbers, lets the
-model learn, asks the pipeline's share of the application's cores, and holds a decision to bounds,
-to the time between changes (T_ra), cooldowns and excluded periods, and to a dry run. What to keep
-is exempt from waiting: shedding is the last remedy, and the return from it cannot wait either. The
-clock comes in with the measurement, so Spark, the simulator and a replay get the same decisions
-from the same numbers. `control/assemble.py` puts controllers together.
+The controller does what no policy should have to know about. It scales nothing on stale
+measurements, lets the model learn, asks for the pipeline's share of the application's cores, and
+holds every decision to the bounds, the time between changes (T_ra), the cooldowns, the excluded
+periods and the dry run. The fraction of rows to keep is exempt from waiting: shedding is the last
+remedy, and neither it nor the return from it can wait. The clock comes in with the measurement, so
+Spark, the simulator and a replay make the same decisions from the same numbers.
+`control/assemble.py` builds controllers.
 """
 
 import dataclasses
@@ -26,50 +27,50 @@ from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly
 
 ShareOf: TypeAlias = Callable[[Claim], int | None]
-"""Tells those who share the cores what this pipeline claims, and answers with its share."""
+"""Takes a pipeline's claim and returns its share of the application's cores; None: no limit."""
 
 
 @runtime_checkable
 class Believer(Protocol):
-    """A policy that can say what it believed."""
+    """A policy that reports what its models believe."""
 
     @property
     def beliefs(self) -> dict[str, float]:
-        """Names and numbers behind the last decision."""
+        """The named numbers behind the last decision."""
         ...
 
 
 class Learner(Protocol):
-    """What is learned once a tick, before anybody decides."""
+    """A model that learns from every tick before the policy decides."""
 
     def learn(self, measurement: Measurement) -> None:
-        """Take in a tick."""
+        """Learn from the measurement of one tick."""
         ...
 
 
 class Finder(Protocol):
-    """Names the operator that limits the pipeline."""
+    """Finds the operator that limits the pipeline."""
 
     def find(self, measurement: Measurement) -> Bottleneck | None:
-        """None while there is nothing to tell it from, or no load."""
+        """The bottleneck; None without load, or while the operators' costs are unknown."""
         ...
 
 
 class ShardBalancer(Protocol):
-    """Adds moves of shards to a decision."""
+    """Adds shard moves to a decision."""
 
     def balanced(self, decision: Decision, measurement: Measurement) -> Decision:
-        """The decision with moves for the tasks that it leaves in force."""
+        """The decision, with shard moves for the tasks that will run after it."""
         ...
 
 
 def alone(claim: Claim) -> int | None:
-    """The share of a pipeline that shares with nobody: no limit but its bounds."""
+    """The share of a pipeline that is alone in its application: no limit but its bounds."""
     return None
 
 
 class Controller:
-    """Runs a policy within its limits. `tick` is all there is to call."""
+    """Runs a policy within its limits. `tick` is the only method to call."""
 
     def __init__(
         self,
@@ -104,10 +105,10 @@ class Controller:
         self._predicted_s: float | None = None
 
     def tick(self, measurement: Measurement, share_of: ShareOf = alone) -> Record:
-        """Decide on one measurement; the body acts on the decision when the record says `acted`.
+        """Decide on one measurement. The caller acts on the decision when the record has `acted`.
 
-        `share_of` gets the pipeline's claim, after this tick was learned from, and answers with the
-        cores that the application's other pipelines leave to it.
+        `share_of` is given the pipeline's claim, which already includes what the model learned from
+        this tick. It returns the cores that the application's other pipelines leave to this one.
         """
         self._tick += 1
         if self._learner is not None and measurement.stale is None:
@@ -132,7 +133,7 @@ class Controller:
     def _noted(
         self, decision: Decision, held_back: str | None, measurement: Measurement
     ) -> str | None:
-        """Remembers a change that is made; returns what holds it back, a dry run included."""
+        """Remember a change that is made; return why it is held back, a dry run included."""
         if decision.holds or held_back is not None:
             return held_back
         if decision.cores is not None or decision.tasks:
@@ -145,7 +146,7 @@ class Controller:
     def _on_old_numbers(
         self, measurement: Measurement, constraints: Constraints, predicted_s: float | None
     ) -> Record:
-        """Scale nothing, but give up cores that other pipelines need: silence is no claim."""
+        """Scale nothing on a stale measurement, but release cores that other pipelines need."""
         way, share = give_way(measurement, constraints.share), constraints.share
         if way is None:
             decision = hold(f"{measurement.stale}: holding, nothing is scaled on old numbers")
@@ -182,7 +183,7 @@ class Controller:
         )
 
     def _held_back(self, decision: Decision, measurement: Measurement) -> str | None:
-        """Why the change may not be made now; moves of shards alone are free of T_ra."""
+        """Why the change may not be made now, or None. T_ra does not apply to shard moves alone."""
         limits = self._limits
         grows = decision.cores is not None and decision.cores > measurement.cores_asked
         shrinks = decision.cores is not None and decision.cores < measurement.cores_asked
@@ -193,7 +194,7 @@ class Controller:
         if decision.cores is None and not decision.tasks:
             return None
         since_s = measurement.at_s - self._changed_s
-        # Tasks that follow cores which have just come complete the last change.
+        # New tasks on cores that were just granted complete the last change, so T_ra can be waived.
         now = {operator.name: operator.tasks for operator in measurement.operators}
         widens = all(count > now.get(name, 0) for name, count in decision.tasks.items())
         come = measurement.cores_granted > self._granted_at_change
@@ -201,22 +202,25 @@ class Controller:
         if since_s < limits.t_ra_s and not arrived:
             return f"{since_s:.0f} s since the last change, T_ra is {limits.t_ra_s:g} s"
         if grows and since_s < limits.scale_out_cooldown_s:
-            return f"cooling down for {limits.scale_out_cooldown_s:g} s before more cores"
+            return f"cooling down for {limits.scale_out_cooldown_s:g} s before adding cores"
         if shrinks and since_s < limits.scale_in_cooldown_s:
-            return f"cooling down for {limits.scale_in_cooldown_s:g} s before fewer cores"
+            return f"cooling down for {limits.scale_in_cooldown_s:g} s before releasing cores"
         return None
 
 
 def _only_keep(decision: Decision, held_back: str) -> Decision:
-    """What to keep is never held back: cores that may not come now are why rows must be shed."""
+    """The decision reduced to what it sheds, which is never held back.
+
+    Rows have to be shed precisely because more cores may not be added now.
+    """
     notes = decision.notes
     if decision.cores is not None or decision.tasks or decision.moves:
-        notes += (f"only what is kept changes: {held_back}",)
+        notes += (f"only the fraction of rows kept changes: {held_back}",)
     return dataclasses.replace(decision, cores=None, tasks={}, moves={}, notes=notes)
 
 
 def _limited(decision: Decision, bottleneck: Bottleneck | None) -> Decision:
-    """With the operator that limits the pipeline in its reason, where cores or tasks change."""
+    """Name the operator that limits the pipeline in the reason for a change of cores or tasks."""
     changes = decision.cores is not None or bool(decision.tasks)
     if bottleneck is None or not bottleneck.limits or not changes:
         return decision
@@ -224,14 +228,14 @@ def _limited(decision: Decision, bottleneck: Bottleneck | None) -> Decision:
 
 
 def _within_bounds(decision: Decision, measurement: Measurement, allowed: Bounds) -> Decision:
-    """The decision within the bounds, whatever the policy wished for."""
+    """Clamp the decision to the bounds, whatever the policy asked for."""
     cores = decision.cores
     notes = decision.notes
     if cores is not None:
         cores = allowed.clamp(cores)
         if cores != decision.cores:
             notes += (
-                f"{decision.cores} cores were wished for; {allowed.least} to"
+                f"the policy asked for {decision.cores} cores; {allowed.least} to"
                 f" {allowed.most} are allowed",
             )
     operators = {operator.name: operator for operator in measurement.operators}

@@ -1,4 +1,4 @@
-"""What comes out of a policy: what to change, and why."""
+"""What a policy decides: what to change, and why."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,12 +19,13 @@ class Decision:
     keep: float | None = None
     """Fraction of the rows not to shed."""
     keep_span_s: float | None = None
-    """Time over which the rows of the batch that `keep` is meant for arrive; a batch that gathers
-    for longer or shorter keeps as many rows, and not as large a share. None: the share as it is."""
+    """Time over which the rows of the batch that `keep` was planned for arrive. A batch whose rows
+    arrive over a longer or shorter time keeps the same number of rows, not the same fraction. None:
+    the fraction holds for every batch."""
     keep_by_class: Mapping[str, float] = field(default_factory=dict)
-    """The same for single classes of rows; classes that are not named follow `keep`."""
+    """Fractions for single classes of rows; classes that are not named follow `keep`."""
     notes: tuple[str, ...] = ()
-    """What a person should know, whether or not something changes."""
+    """Remarks for a person, whether or not something changes."""
     expected_latency_s: float | None = None
     """The mean latency that the model expects once the change is in force."""
 

@@ -1,4 +1,4 @@
-"""Cores that are another pipeline's share are given up at once, whatever the policy is."""
+"""Releases cores that belong to another pipeline's share at once, whatever the policy is."""
 
 from tidegate.control.decision import Decision
 from tidegate.control.measurement import Measurement
@@ -6,11 +6,11 @@ from tidegate.control.operator_tasks import shared, tasks_on
 
 
 def give_way(measurement: Measurement, share: int | None) -> Decision | None:
-    """Gives up the cores beyond the share; None when the pipeline holds no more than that."""
+    """A decision to release the cores beyond the share; None when there are no such cores."""
     if share is None or measurement.cores_asked <= share:
         return None
     return Decision(
-        reason=f"{share} cores are its share of the application's",
+        reason=f"this pipeline's share of the application is {share} cores",
         cores=share,
         tasks=tasks_on(measurement, shared(measurement, share)),
     )

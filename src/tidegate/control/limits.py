@@ -1,4 +1,4 @@
-"""When changes may be made, whatever a policy wishes."""
+"""Limits on when changes may be made, whatever the policy decides."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from tidegate.errors import AskedWrongly
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The controller holds decisions back that break one of these."""
+    """The controller holds back a decision that breaks one of these limits."""
 
     t_ra_s: float = 0.0
     """T_ra: at least this long between two changes of cores or tasks (DRS IV-B)."""
@@ -20,9 +20,9 @@ class Limits:
     dry_run: bool = False
     """Decide and record, but act on nothing."""
     excluded: tuple[Period, ...] = ()
-    """Times of the day in which nothing changes."""
+    """Periods of the day in which nothing changes."""
     emergencies: bool = False
-    """Whether a scale-out for a backlog may be made even then."""
+    """Whether a saturated pipeline may be scaled out even in an excluded period."""
 
     def __post_init__(self) -> None:
         if min(self.t_ra_s, self.scale_out_cooldown_s, self.scale_in_cooldown_s) < 0.0:

@@ -1,4 +1,4 @@
-"""What goes into a policy: one frozen picture of the pipeline per tick."""
+"""What a policy sees: one immutable measurement of the pipeline per tick."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ class OperatorMeasurement:
     shard_rows: tuple[int, ...] = ()
     """Rows per shard during the tick; empty for a map operator."""
     nodes: tuple[str, ...] = ()
-    """The node of each task, whose cache has the state of its shards; empty where not known."""
+    """The node of each task, which caches the state of the task's shards; empty while unknown."""
     durable_bytes: int = 0
     """State that its tasks fetched during the tick because their nodes did not have it."""
 
@@ -45,7 +45,7 @@ class BatchMeasurement:
 
     batch_id: int
     rows: int
-    """Rows that it worked on: those that were kept."""
+    """Rows that it processed: those that were not shed."""
     tasks: int
     """Tasks of its widest stage: the cores it could use."""
     imbalance: float
@@ -54,11 +54,12 @@ class BatchMeasurement:
     """From its trigger to its commit."""
     ended_s: float
     outlier: str | None = None
-    """Why it says nothing about the next one ("first", "new tasks", "garbage collection")."""
+    """Why it is no guide to the next batch ("first", "new tasks", "garbage collection"), if so."""
     shed_rows: int = 0
-    """Rows that were offered to it besides, and shed."""
+    """Rows that it was offered in addition to `rows`, and shed."""
     latency_s: float | None = None
-    """Mean sojourn of its rows alone, where the body can tell; a tick's may be over a window."""
+    """Mean sojourn of this batch's rows alone, where it can be measured. The latency of a tick may
+    be taken over a longer window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +77,7 @@ class SegmentMeasurement:
     trigger_s: float = 0.0
     """Fixed trigger interval; 0: the next batch follows at once."""
     between: bool = False
-    """No batch runs: the next one waits for this decision, and takes all that has gathered."""
+    """No batch is running: the next one waits for this decision, then takes the whole backlog."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,20 +114,20 @@ class Measurement:
     saturated: bool
     """Rows were waiting all the time, so `processed_rate` was the capacity (MST III-B)."""
     cores_busy: float | None = None
-    """Mean number of cores at work during the tick, where the body can tell."""
+    """Mean number of cores at work during the tick, where it can be measured."""
     latency: Latency | None = None
     operators: tuple[OperatorMeasurement, ...] = ()
     segments: tuple[SegmentMeasurement, ...] = ()
     stale: str | None = None
     """Why there is nothing new to decide on ("no batch ended for 12 s"); None when there is."""
     grant_s: float | None = None
-    """How long granting cores takes here, as observed; None before the first time."""
+    """The observed time until cores that are asked for are granted; None before the first time."""
     tick_s: float | None = None
-    """Length of a usual tick, where one may come before its time; None: this one was usual."""
+    """Length of a regular tick, where ticks may come early; None: this tick was regular."""
     keep: float = 1.0
     """Fraction of the rows that the next micro-batch will not shed."""
     keep_by_class: Mapping[str, float] = field(default_factory=dict)
-    """The same for the classes that have a fraction of their own."""
+    """`keep` of the classes of rows that have a fraction of their own."""
     sources: tuple[SourceCount, ...] = ()
     """Rows offered and kept, per source, by the batches that ended during the tick."""
 

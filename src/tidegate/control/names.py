@@ -1,14 +1,14 @@
 """The names by which a person selects policies and shedders.
 
-`control/assemble.py` builds what they name. They stand apart because the command line shows them in
-its help, and need not load every policy for that.
+`control/assemble.py` builds what they name. They have a module of their own because the command
+line shows them in its help, and should not have to import every policy for that.
 """
 
 from tidegate.errors import AskedWrongly, nearest
 
 DEFAULT_POLICY = "latency"
 ALIASES = {"tidegate": DEFAULT_POLICY}
-"""Other names of a policy: what the default was called before."""
+"""Other names of a policy: the default policy used to be called `tidegate`."""
 PIPELINE_POLICIES = (
     DEFAULT_POLICY,
     "drs",
@@ -21,10 +21,10 @@ PIPELINE_POLICIES = (
 PRICED = "priced-capacity"
 PRICED_BY_CYCLE = "priced-capacity-cycle"
 DEFAULT_MACHINE_POLICY = PRICED
-"""Of a backtest, which counts machines by the minute."""
+"""The default of a backtest, which counts machines by the minute."""
 SHEDDERS = ("model", "feedback", "paper")
 DEFAULT_SHEDDER = "model"
-"""The better one: `tidegate bench shed` has both, and the paper's, in one run."""
+"""The better of `model` and `feedback`; `tidegate bench shed` compares all three in one run."""
 
 
 def policy_name(name: str) -> str:

@@ -1,4 +1,7 @@
-"""Cores of segments as tasks of operators: stages run one after the other, so each may use all."""
+"""Turns the cores of a segment into tasks of its operators.
+
+The stages of a micro-batch run one after the other, so each may use all cores of the segment.
+"""
 
 from collections.abc import Mapping
 
@@ -12,7 +15,7 @@ def clamped(operator: OperatorMeasurement, tasks: int) -> int:
 
 
 def tasks_on(measurement: Measurement, cores: Mapping[str, int]) -> dict[str, int]:
-    """The operators whose tasks must change so that each segment uses its cores."""
+    """New task counts of the operators that must change for each segment to use its cores."""
     return {
         operator.name: wanted
         for operator in measurement.operators
@@ -21,7 +24,7 @@ def tasks_on(measurement: Measurement, cores: Mapping[str, int]) -> dict[str, in
 
 
 def most_of(measurement: Measurement, segment: str, most: int) -> int:
-    """Cores that the segment can use: what its widest operator may have."""
+    """Cores that the segment can use: the most tasks that its widest operator may have."""
     limits = [op.most_tasks for op in measurement.operators if op.segment == segment]
     known = [limit for limit in limits if limit is not None]
     widest = max(known) if limits and len(known) == len(limits) else most
@@ -29,7 +32,10 @@ def most_of(measurement: Measurement, segment: str, most: int) -> int:
 
 
 def shared(measurement: Measurement, cores: int) -> dict[str, int]:
-    """Cores for each segment by how busy its operators are: for policies that only count cores."""
+    """Divide cores among the segments by how busy their operators are.
+
+    This is for policies that decide only on the total.
+    """
     busy = {segment.name: 1e-9 for segment in measurement.segments}
     for operator in measurement.operators:
         if operator.segment in busy:
@@ -38,7 +44,7 @@ def shared(measurement: Measurement, cores: int) -> dict[str, int]:
 
 
 def split(weights: Mapping[str, float], cores: int) -> dict[str, int]:
-    """Cores in proportion to the weights: largest remainders, and one for each at least."""
+    """Divide cores in proportion to the weights, by largest remainders, at least one for each."""
     names = list(weights)
     if not names:
         return {}

@@ -1,4 +1,4 @@
-"""The one interface of everything that decides: a measurement in, a decision out."""
+"""The interface of every policy: a measurement and its constraints in, a decision out."""
 
 from typing import Protocol
 
@@ -8,9 +8,10 @@ from tidegate.control.measurement import Measurement
 
 
 class Policy(Protocol):
-    """Called once a tick, in time order. It may remember, but it reads no clock and no body.
+    """A policy is called once a tick, in time order.
 
-    The same object therefore decides alike in the simulator and on Spark.
+    It may keep state, but it reads no clock and calls neither Spark nor the simulator. The same
+    object therefore decides alike on both.
     """
 
     @property
@@ -19,5 +20,5 @@ class Policy(Protocol):
         ...
 
     def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
-        """What to change now, given what is and what is allowed."""
+        """What to change now, given what was measured and what is allowed."""
         ...

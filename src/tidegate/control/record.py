@@ -1,7 +1,7 @@
-"""What is kept of a tick: measured, predicted, chosen, expected, and what came of it.
+"""The record of a tick: what was measured, predicted, decided and expected, and if it was done.
 
-Records are all that the live view, the report and the metrics are made from. They are JSON lines in
-the checkpoint directory; `VERSION` is the form they have.
+The live view, the report and the metrics are made from records alone. Records are stored as JSON
+lines in the checkpoint directory, in the format that `VERSION` names.
 """
 
 import json
@@ -36,28 +36,28 @@ class Record:
     measurement: Measurement
     decision: Decision
     acted: bool
-    """False in a dry run, when a cooldown held the decision back, or when it holds."""
+    """False when the decision changes nothing, was held back, or was made in a dry run."""
     held_back: str | None = None
     """Why a decision that wanted a change was not acted on."""
     beliefs: Mapping[str, float] = field(default_factory=dict)
     """What the models believed: for example `main.a0_s`, `main.w_s`, `forecast_rate`, `margin`."""
     predicted_latency_s: float | None = None
-    """What was expected of this tick when the allocation in force was chosen."""
+    """The mean latency that was predicted when the allocation in force was chosen."""
     bottleneck: Bottleneck | None = None
-    """Where the pipeline was limited; None where there was nothing to tell it from."""
+    """The operator that limited the pipeline, or would be the first to; None while unknown."""
     share: int | None = None
-    """Cores that the application's other pipelines left to this one; None: it shared with none."""
+    """Cores that the application's other pipelines left to this one; None: there were no others."""
     assembly: Mapping[str, Any] | None = None
-    """What the controller was assembled from (`control/assembly.py`); in a run's first record."""
+    """What the controller was built from (`control/assembly.py`); only in a run's first record."""
 
     def to_json(self) -> str:
-        """One line."""
+        """The record as one line of JSON."""
         document = {"version": VERSION, **asdict(self)}
         return json.dumps(document, separators=(",", ":"), allow_nan=False, default=_plain)
 
     @classmethod
     def from_json(cls, line: str) -> "Record":
-        """The reverse of `to_json`; a line of another version is refused by name."""
+        """Read a line that `to_json` wrote; an unknown version raises an error that names it."""
         document: dict[str, Any] = json.loads(line)
         version = document.pop("version", None)
         if version not in _READABLE:
@@ -121,7 +121,7 @@ def _decision(document: dict[str, Any]) -> Decision:
 
 
 def _bottleneck(document: dict[str, Any] | None) -> Bottleneck | None:
-    """Absent from records that were written before there was one."""
+    """None for records from before bottlenecks were recorded."""
     if document is None:
         return None
     return Bottleneck(**{**document, "beside": tuple(document["beside"])})

@@ -1,8 +1,8 @@
-"""A dry run of the controller before the body starts.
+"""A trial run of the controller before the pipeline starts.
 
 The models are compiled on first use (numba), which takes seconds on a new machine. A controller
-that compiles while rows arrive sees nothing meanwhile. So another one, thrown away afterwards,
-decides over a made-up minute first.
+that compiles while rows arrive would miss measurements. So a second controller, which is thrown
+away afterwards, first decides on made-up measurements.
 """
 
 from tidegate.control.assemble import new_controller

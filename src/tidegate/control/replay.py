@@ -1,4 +1,4 @@
-"""Runs recorded measurements through fresh controllers: what they would have decided, exactly."""
+"""Runs recorded measurements through fresh controllers, to show what they would have decided."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -13,23 +13,24 @@ from tidegate.control.record import Record
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """A recorded tick, and what was decided on it again."""
+    """A recorded tick, and the decision that the replay made on it."""
 
     record: Record
     decision: Decision
 
     @property
     def same(self) -> bool:
-        """Whether both change the same things; reasons and notes may be worded otherwise."""
+        """Whether both decisions change the same things; their reasons and notes may differ."""
         return _changes(self.record.decision) == _changes(self.decision)
 
 
 def replay(records: Iterable[Record], controller: Controller) -> list[Decision]:
-    """The decision of each tick; the same as recorded when the controller is assembled alike.
+    """The decision of each tick; the recorded one when the controller is assembled as it was then.
 
-    A decision is a pure function of measurements and constraints, so a run on Spark can be decided
-    again on a desk: to see why, or to see what other options would have decided on the same
-    measurements. The share of cores is the recorded one, whatever the controller claims.
+    A decision is a pure function of measurements and constraints, so the decisions of a run on
+    Spark can be made again without Spark: to see why they were made, or what other options would
+    have decided on the same measurements. The share of cores is the recorded one, whatever the
+    controller claims.
     """
     return [_again(record, controller) for record in records]
 
@@ -37,10 +38,10 @@ def replay(records: Iterable[Record], controller: Controller) -> list[Decision]:
 def replay_runs(
     records: Sequence[Record], assembly: Callable[[Record], Assembly]
 ) -> list[list[Replayed]]:
-    """Every run of a checkpoint, each with a fresh controller.
+    """Replay every run of a checkpoint, each with a fresh controller.
 
-    Ticks are counted from 1 in each run. `assembly` says what a run's controller is made from,
-    given the first record that there is of it.
+    Ticks are counted from 1 in each run. `assembly` returns what a run's controller is built from,
+    given the first record of the run that is still there.
     """
     runs: list[list[Record]] = []
     for record in records:

@@ -1,4 +1,4 @@
-"""Rows that were offered, kept and shed: every one is counted, by source, class and key group."""
+"""Counts of the rows offered, kept and shed, by source, class and key group."""
 
 from dataclasses import dataclass
 
@@ -26,7 +26,8 @@ class SourceCount:
     kept: int
     classes: tuple[ClassCount, ...] = ()
     groups_offered: tuple[int, ...] = ()
-    """Rows per key group, where the source names a key to count by; counted while it sheds."""
+    """Rows offered per key group, if the source names a key to count by. They are counted only
+    while rows are shed."""
     groups_kept: tuple[int, ...] = ()
 
     @property
@@ -36,7 +37,7 @@ class SourceCount:
 
 
 def added(one: SourceCount, other: SourceCount) -> SourceCount:
-    """Two counts of one source together; classes are matched by name, key groups by number."""
+    """Add two counts of one source; classes are matched by name, key groups by number."""
     names = dict.fromkeys(part.name for part in (*one.classes, *other.classes))
     classes = tuple(
         ClassCount(
@@ -57,6 +58,6 @@ def added(one: SourceCount, other: SourceCount) -> SourceCount:
 
 
 def _summed(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
-    if len(one) != len(other):  # counted by other key groups since
+    if len(one) != len(other):  # the number of key groups has changed
         return one or other if not (one and other) else other
     return tuple(a + b for a, b in zip(one, other, strict=True))

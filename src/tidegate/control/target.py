@@ -17,7 +17,7 @@ STEADY_RATIO = {None: 1.0, 50: 1.0, 95: 1.95 / 1.5, 99: 1.99 / 1.5}
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is to be held."""
+    """The latency that is to be held: a mean or a percentile."""
 
     latency_s: float
     percentile: int | None = None
@@ -36,7 +36,7 @@ class Target:
 
     @property
     def steady_ratio(self) -> float:
-        """What the target speaks of, over the mean, in the steady state."""
+        """The targeted percentile over the mean in the steady state; 1 for a target on the mean."""
         return STEADY_RATIO[self.percentile]
 
     @property
@@ -51,7 +51,7 @@ class Target:
         return {50: latency.p50_s, 95: latency.p95_s, 99: latency.p99_s}[self.percentile]
 
     def as_mean_s(self, latency: Latency) -> float:
-        """The measured latency as the steady mean that belongs to it."""
+        """The mean that a steady pipeline with this measured latency would have."""
         return self.measured_s(latency) / self.steady_ratio
 
     @property

@@ -1,4 +1,4 @@
-"""Cores come in whole executors: rounds what a policy asks for up to them."""
+"""Rounds the cores that a policy asks for up to whole executors."""
 
 import dataclasses
 
@@ -10,10 +10,10 @@ from tidegate.control.wrapper import Wrapper
 
 
 class WholeExecutors(Wrapper):
-    """The inner policy, with cores in multiples of an executor's.
+    """The inner policy, with cores in multiples of an executor's cores.
 
-    Without it a policy that finds 3 cores enough would let one of 4 go at every tick, and nothing
-    would come of it where an executor has two.
+    Without it, a policy that finds 3 of 4 cores enough would try to release one at every tick, in
+    vain where an executor has two.
     """
 
     def __init__(self, inner: Policy, cores_per_executor: int) -> None:
@@ -21,7 +21,7 @@ class WholeExecutors(Wrapper):
         self._cores = cores_per_executor
 
     def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
-        """The inner decision, in whole executors; a change that comes to none holds."""
+        """The inner decision, in whole executors; if the number stays the same, it holds."""
         decision = self._inner.decide(measurement, constraints)
         if decision.cores is None:
             return decision
@@ -30,6 +30,6 @@ class WholeExecutors(Wrapper):
             return dataclasses.replace(decision, cores=cores)
         reason = (
             f"{decision.reason}; that is {cores // self._cores} executors of {self._cores} cores,"
-            " as asked for"
+            " the same number as before"
         )
         return dataclasses.replace(decision, cores=None, reason=reason, expected_latency_s=None)

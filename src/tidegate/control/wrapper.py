@@ -16,7 +16,7 @@ class Wrapper:
 
     @property
     def name(self) -> str:
-        """The inner policy's name: a remedy around it is not another policy."""
+        """The inner policy's name: a user selects the policy, not what wraps it."""
         return self._inner.name
 
     @property

@@ -1,4 +1,4 @@
-"""Finds where a pipeline is limited, from measurements alone and whichever policy runs."""
+"""Finds the operator that limits a pipeline, from measurements alone, whichever policy runs."""
 
 import numpy as np
 
@@ -7,19 +7,19 @@ from tidegate.control.measurement import Measurement, OperatorMeasurement
 from tidegate.models.flow.stages import StageFlow
 
 _FADING = 0.3
-"""How much of what was known of an operator is left after a tick in which it worked."""
+"""The weight that an operator's earlier rates keep after a tick in which it processed rows."""
 
 
 class FlowView:
-    """Remembers what each operator's rows cost, so that a tick without a batch has an answer too.
+    """Remembers what each operator's rows cost, for ticks in which no batch ended.
 
-    Rates and costs come from the same batches; they fade within a few ticks, because a bottleneck
-    that moved must be seen to have moved.
+    Rates and costs come from the same batches. Old values fade within a few ticks, so that a
+    bottleneck that moves to another operator is seen soon.
     """
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[float, float, float]] = {}
-        """Of each operator: rows per row of its segment, core seconds per row, imbalance."""
+        """For each operator: rows per row of its segment, core seconds per row, imbalance."""
         self.operators: tuple[OperatorMeasurement, ...] = ()
         """The operators of the last flow, in its order."""
         self.segments: tuple[str, ...] = ()
@@ -27,7 +27,7 @@ class FlowView:
         """Rows per second offered to each segment."""
 
     def update(self, measurement: Measurement) -> StageFlow | None:
-        """The flow at the end of this tick; None before every operator was seen at work."""
+        """The flow at the end of this tick; None until every operator has processed rows."""
         self._learn(measurement)
         operators = tuple(one for one in measurement.operators if one.name in self._known)
         if not operators or len(operators) < len(measurement.operators):
@@ -65,13 +65,13 @@ class FlowView:
 
 
 class BottleneckFinder:
-    """Names the bottleneck of every tick."""
+    """Finds the bottleneck of every tick."""
 
     def __init__(self) -> None:
         self._view = FlowView()
 
     def find(self, measurement: Measurement) -> Bottleneck | None:
-        """None while there is nothing to tell it from, or no load."""
+        """The bottleneck; None without load, or while the operators' costs are unknown."""
         flow = self._view.update(measurement)
         if flow is None:
             return None

@@ -1,12 +1,12 @@
-"""Flink-ER on micro-batches: while there is room, send what has piled up; else widen the cuts.
+"""Flink-ER on micro-batches: hold while the flow fits the network, else widen the limiting cuts.
 
-The pipeline is a flow network in rows from outside (`models/flow/stages`). Capacities come from the
-measured service rates and are regulated by the latency against its target (algorithm 1). While
-augmenting paths have room for what comes and what has piled up, nothing is scaled: a map stage's
+The pipeline is a flow network, in rows from outside (`models/flow/stages`). Capacities come from
+the measured service rates and are regulated by the latency against its target (algorithm 1). While
+augmenting paths have room for the arriving rows and the backlog, nothing is scaled: a map stage's
 rows are dealt evenly to all its tasks, which is what a maximum flow through tasks of equal speed
 does. Where a cut is filled to 85 % or more (eq. 11), the operators behind it get the fewest tasks
-that bring it down again. The paper only adds; here tasks also go once fewer were enough for a
-while.
+that bring it below that again. The paper only adds tasks; this policy also removes them once fewer
+have been enough for a while.
 """
 
 from collections import deque
@@ -25,18 +25,20 @@ from tidegate.models.flow.regulation import regulated
 from tidegate.models.flow.stages import FIRST, StageFlow, Vector
 
 _AIM = 0.7
-"""What a cut is filled to once its operators have more tasks."""
+"""How full a cut should be after its operators got more tasks."""
 _LEAST_USABLE = 0.3
-"""The feedback leaves so much of a capacity at least: what lies below is not for tasks to mend."""
+"""The least share of a capacity that the feedback leaves: a latency that is still too high then is
+not for more tasks to mend."""
 _RECOVERY = 0.01
-"""So much of a capacity comes back with every tick whose latency is far below the target."""
+"""The share of a capacity that is restored with every tick whose latency is far below target."""
 _NORMAL_BACKLOG = 1.4
-"""Rows in a pipeline at its target are lambda T (Little), up to 4/3 of it before a batch ends."""
+"""A backlog up to this many times lambda T is normal. A pipeline on target holds lambda T rows by
+Little's law, and up to 4/3 of that just before a batch ends."""
 _LATENCIES = 5
 
 
 class FlowPolicy:
-    """See the module's text. Called once a tick, deterministic."""
+    """The policy that the module describes. Called once a tick; deterministic."""
 
     name = "flow"
 
@@ -50,8 +52,8 @@ class FlowPolicy:
     ) -> None:
         if min(target_s, catch_up_s) <= 0.0 or min(scale_in_after_s, settle_s) < 0.0:
             raise AskedWrongly(
-                f"a target of {target_s:g} s and a catch-up of {catch_up_s:g} s cannot be held;"
-                " give durations above 0"
+                f"a target of {target_s:g} s with a catch-up time of {catch_up_s:g} s is not"
+                " possible; give durations above 0"
             )
         self._target_s = target_s
         self._allowed = Bounds()
@@ -67,21 +69,21 @@ class FlowPolicy:
 
     @property
     def beliefs(self) -> dict[str, float]:
-        """In rows per second from outside: what can be carried and what room that leaves."""
+        """The rate that can be carried and the room it leaves, in rows per second from outside."""
         return dict(self._beliefs)
 
     def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
-        """Room for what comes and has piled up: hold, or let go; else more behind every cut."""
+        """Hold or release tasks while the load and its backlog fit; else widen every full cut."""
         self._allowed = constraints.allowed
         flow = self._view.update(measurement)
         rate = measurement.arrival_rate
         if flow is None or rate <= 0.0 or not flow.loads.any():
-            return hold("no operator's rates are known yet, or nothing arrives")
+            return hold("the operators' rates are not known yet, or no rows arrive")
         piled_up = self._piled_up(measurement)
         settling = measurement.at_s - self._changed_s < self._settle_s
         if not settling and not piled_up.any():
             self._feed_back(measurement, rate, float(flow.loads.max()))
-        # What is to be carried: the rows that come, and those that piled up within the catch-up.
+        # The flow to carry: the arriving rows, and the backlog spread over the catch-up time.
         wanted = StageFlow(
             flow.segments,
             flow.demand * (1.0 + piled_up / self._catch_up_s)[flow.segments],
@@ -105,7 +107,7 @@ class FlowPolicy:
         return self._widened(wanted, measurement, behind, wish)
 
     def _piled_up(self, measurement: Measurement) -> Vector:
-        """Of each segment: seconds of its load that wait beyond what is normal at the target."""
+        """Each segment's backlog beyond the normal one, in seconds of the segment's load."""
         waiting = {one.name: one.backlog_rows for one in measurement.segments}
         seconds = [
             waiting.get(name, 0.0) / rate - _NORMAL_BACKLOG * self._target_s if rate > 0.0 else 0.0
@@ -114,9 +116,10 @@ class FlowPolicy:
         return np.maximum(np.array(seconds, dtype=np.float64), 0.0)
 
     def _feed_back(self, measurement: Measurement, rate: float, load: float) -> None:
-        """Algorithm 1 on the share of the capacity that the target lets be used.
+        """Apply algorithm 1 to the share of the capacity that can be used within the target.
 
-        Never below what is being carried: that would contradict the measurement.
+        The share never falls below the load that is being carried: that would contradict the
+        measurement.
         """
         if measurement.latency is None:
             return
@@ -136,7 +139,7 @@ class FlowPolicy:
         self._usable = float(np.clip(usable / capacity, least, 1.0))
 
     def _fewest(self, wanted: StageFlow) -> Vector:
-        """The fewest tasks for what is to be carried, within the limits of operators and cores."""
+        """The fewest tasks that carry the flow, within the limits of the operators and cores."""
         operators = self._view.operators
         least = np.array([max(one.least_tasks, 1) for one in operators], dtype=np.float64)
         cap = self._allowed.most
@@ -175,7 +178,7 @@ class FlowPolicy:
         )
         decision = self._change(wanted, measurement, tasks, filled)
         if decision.holds:
-            return hold(f"{filled}, and there are no more tasks to give")
+            return hold(f"{filled}, and no operator may have more tasks")
         self._changed_s = measurement.at_s
         return decision
 
@@ -188,7 +191,7 @@ class FlowPolicy:
         tasks = np.minimum(flow.tasks, enough)
         if _widths(flow, tasks).sum() >= measurement.cores_asked:
             return hold(room)
-        why = f"{room}, and fewer tasks were enough for {self._scale_in_after_s:g} s"
+        why = f"{room}, and fewer tasks have been enough for {self._scale_in_after_s:g} s"
         decision = self._change(flow, measurement, tasks, why)
         if not decision.holds:
             self._changed_s = measurement.at_s
@@ -197,11 +200,11 @@ class FlowPolicy:
     def _change(
         self, flow: StageFlow, measurement: Measurement, tasks: Vector, why: str
     ) -> Decision:
-        """Stages take turns, so a segment needs the cores of its widest one."""
+        """Ask for these tasks; stages take turns, so a segment needs the cores of its widest."""
         cores = self._allowed.clamp(int(_widths(flow, tasks).sum()))
         there = min(cores, measurement.cores_granted)
         if (measurement.grant_s or 0.0) <= 2.0 * measurement.step_s:
-            there = cores  # they come with the next batch
+            there = cores  # they are granted by the next batch
         widths = _widths(flow, tasks)
         shares = np.maximum(np.floor(widths * min(there / widths.sum(), 1.0)), 1.0)
         wanted = {
@@ -226,7 +229,7 @@ class FlowPolicy:
 
 
 def _widths(flow: StageFlow, tasks: Vector) -> Vector:
-    """The widest stage of each segment."""
+    """The number of tasks of each segment's widest stage."""
     widths = np.zeros(int(flow.segments.max()) + 1)
     np.maximum.at(widths, flow.segments, tasks)
     return widths

@@ -1,7 +1,7 @@
-"""How far the model's mean latency is from what is measured, learned in quiet times only.
+"""Corrects the model's latency by the measured one, learned only while load and tasks are steady.
 
-Three numbers correct the model. The bias is measured over modelled mean. The ratio is the target's
-percentile over the mean. The floor is the latency that no number of cores goes below.
+Three numbers correct the model. The bias is the measured over the modelled mean. The ratio is the
+target's percentile over the mean. The floor is the lowest latency that any number of cores gives.
 """
 
 import math
@@ -13,16 +13,17 @@ from tidegate.control.target import Target
 from tidegate.models.microbatch.station import MicroBatchStation
 
 NEAR_FLOOR = 1.05
-"""Where the target is out of reach: the fewest cores this close to the lowest latency."""
+"""Where the target is out of reach, plan for the fewest cores within this factor of the floor."""
 _NORMAL_BACKLOG = 1.4
-"""Rows in a pipeline at its target are lambda T (Little), up to 4/3 of it before a batch ends."""
+"""A backlog up to this many times lambda T is normal. A pipeline on target holds lambda T rows by
+Little's law, and up to 4/3 of that just before a batch ends."""
 _QUIET_S = 6.0
-"""The measured latency is of the last seconds. After this time without a change it is that of the
-present tasks and load."""
+"""The measured latency covers the last few seconds. After this time without a change, it belongs to
+the present tasks and load alone."""
 
 
 class Calibration:
-    """Corrects the model by measurements; `learn` is called once a tick."""
+    """Corrects the model's latency by measurements; `learn` is called once a tick."""
 
     def __init__(self, target: Target, model: PipelineModel) -> None:
         self._target = target
@@ -37,16 +38,16 @@ class Calibration:
 
     @property
     def reach(self) -> float:
-        """What the target speaks of, over the model's mean."""
+        """The factor from the model's mean latency to the latency that the target is for."""
         return self.bias * self.ratio
 
     @property
     def goal_s(self) -> float:
-        """The target, or what can be held where the target is below the floor."""
+        """The target, or a latency just above the floor where the target is below that."""
         return max(self._target.latency_s, NEAR_FLOOR**2 * self._floor_s * self.ratio)
 
     def learn(self, measurement: Measurement, present: list[MicroBatchStation]) -> None:
-        """Compare the measured latency with that of the present stations."""
+        """Compare the measured latency with the model's for the present stations."""
         self._learn_ratios(measurement, present)
         self._learn_floor(present)
 
@@ -74,7 +75,7 @@ class Calibration:
         if not 0.0 < modelled_s < math.inf:
             return
         bias = min(max(latency.mean_s / modelled_s, 0.6), 2.5)
-        # Upwards faster than downwards: too low a bias breaks the target, too high costs a core.
+        # Raise it faster than lower it: too low a bias breaks the target, too high costs a core.
         self.bias += (0.15 if bias > self.bias else 0.05) * (bias - self.bias)
         if self._target.percentile is not None:
             steady = self._target.steady_ratio
@@ -83,7 +84,7 @@ class Calibration:
             self.ratio += 0.1 * (ratio - self.ratio)
 
     def _learn_floor(self, present: list[MicroBatchStation]) -> None:
-        """An impossible target makes the allocator say what the lowest latency is."""
+        """Ask the allocator for an impossible target: its error says what the lowest latency is."""
         try:
             provision(present, 1e-9)
         except LatencyOutOfReach as error:

@@ -1,4 +1,4 @@
-"""How many cores bring a segment that is behind back to its steady state in a stated time."""
+"""How many cores it takes to drain a segment's backlog within a given time."""
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +15,12 @@ def cores_to_catch_up(
     steady_s: float,
     within_s: float,
 ) -> int:
-    """The fewest cores with which batches are down to `steady_s` within `within_s`, else all.
+    """The fewest cores with which batches shorten to `steady_s` within `within_s`; else all cores.
 
-    `imbalance` has one entry for 1, 2, ... cores, as many as there may be. The next batch takes the
-    whole backlog, D_1 = a + B c, and each one after it what arrived during the last, D_(n+1) = a +
-    lambda c D_n: a geometric way down with ratio rho. All numbers of cores are followed at once.
+    `imbalance` has one entry for each number of cores that is allowed: 1, 2, ... The next batch
+    takes the whole backlog, D_1 = a + B c. Each later batch takes the rows that arrived during the
+    one before it, D_(n+1) = a + lambda c D_n, so durations fall geometrically with ratio rho. All
+    numbers of cores are computed at once.
     """
     cores = np.arange(1, len(imbalance) + 1, dtype=np.float64)
     overhead = cost.fixed_s + cost.per_task_s * cores

@@ -1,7 +1,7 @@
 """What to do before the model knows what a batch costs.
 
-Only a late batch or a measured overload is a reason to act then, and observed throughput is the
-only measure of how many cores to ask for.
+Only a late batch or a measured overload is a reason to act then. The number of cores to ask for
+follows from the batch's overrun or the observed throughput.
 """
 
 import math
@@ -22,9 +22,9 @@ def before_the_model(
     target: Target,
     catch_up_s: float,
 ) -> Decision:
-    """Scale out for a late first batch, or for a saturated pipeline; else hold and learn.
+    """Scale out for a late first batch or a saturated pipeline; else hold and learn.
 
-    While a late first batch ran, rows kept arriving. The next batch therefore gets more cores by
+    Rows kept arriving while a late first batch ran. The next batch therefore gets more cores, by
     the factor by which the first one overran the target.
     """
     ended = [batch for segment in measurement.segments for batch in segment.batches]
@@ -47,13 +47,14 @@ def before_the_model(
     if cores <= measurement.cores_asked:
         return hold("learning what a batch costs; the cores asked for keep up")
     return Decision(
-        reason=f"saturated at {per_core:,.0f} rows/s a core: {wanted_rate:,.0f} need {cores}",
+        reason=f"saturated at {per_core:,.0f} rows/s per core: {wanted_rate:,.0f} rows/s need"
+        f" {cores} cores",
         cores=cores,
         tasks=_spread(measurement, cores),
     )
 
 
 def _spread(measurement: Measurement, cores: int) -> dict[str, int]:
-    """Tasks on so many cores, as many for every segment: which needs more is not known yet."""
+    """Tasks on so many cores, divided evenly: which segment needs more is not known yet."""
     each = max(cores // max(len(measurement.segments), 1), 1)
     return tasks_on(measurement, {one.name: each for one in measurement.segments})

@@ -1,9 +1,9 @@
 """The load ahead: a forecast up to the horizon, with a margin calibrated on its past errors.
 
 Forecast errors cluster: a forecast of a quiet load is nearly exact, one of a ramp is not. So the
-margin is calibrated in units of how much the load has just been changing (locally weighted
-conformal prediction, Lei et al. 2018). A surge widens it at once, and the calm after a surge does
-not pay for it.
+margin is calibrated in units of how much the load has recently been changing (locally weighted
+conformal prediction, Lei et al. 2018). A surge widens the margin at once, and it shrinks again when
+the load calms down.
 """
 
 import math
@@ -19,22 +19,22 @@ from tidegate.forecast.simple import LastValue, RecentMaximum
 from tidegate.forecast.trend import DampedTrend
 
 MOST_MARGIN = math.log(1.25)
-"""The margin covers noise and drift. A jump that no history foretold is met by catching up; its
-size must not make every later minute more expensive."""
+"""The largest margin. It covers noise and drift. A jump that nothing in the history announced is
+met by catching up; its size must not make every later minute more expensive."""
 
 JUMP = 0.2
-"""A rate this far (in its logarithm) above forecast and margin is no noise: the load jumped."""
+"""A rate this far above forecast and margin (in logarithms) is not noise: the load has jumped."""
 
 RISE = 0.08
-"""Growth by this much (in its logarithm) twice in a row is a ramp: noise goes up and down."""
+"""Growth by this much (in logarithms) twice in a row is a ramp: noise goes up and down."""
 
 MOST_MOMENTUM = 1.4
-"""Growth beyond noise is taken to go on for one more tick, by this factor at most: cores that come
-too early cost seconds, cores that come too late a backlog."""
+"""Growth beyond noise is assumed to continue for one more tick, by this factor at most. Cores that
+come too early cost a few seconds; cores that come too late cost a backlog."""
 
 _MOST_CHANGE = 0.5
 _CALM = 0.025
-"""The least that a rate is taken to change from tick to tick, in its logarithm."""
+"""The least change of the rate to assume from tick to tick, in its logarithm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class LoadAhead:
     rate: float
     """The highest expected rate."""
     margin: float
-    """A factor of at least 1: the load stays below rate x margin with the coverage asked for."""
+    """A factor of at least 1: the load stays below rate x margin with the configured coverage."""
 
     @property
     def planned(self) -> float:
@@ -53,7 +53,10 @@ class LoadAhead:
 
 
 class LoadForecast:
-    """Sees the rate of every tick; the margin is conformal on log(actual / forecast), scaled."""
+    """Forecasts the load from the rate of every tick.
+
+    The margin is a conformal quantile of log(actual / forecast), in units of the recent change.
+    """
 
     def __init__(
         self, *, coverage: float = 0.9, tick_s: float = 1.0, forecaster: Forecaster | None = None
@@ -74,7 +77,7 @@ class LoadForecast:
         )
         self._margin = AdaptiveConformal(memory=300, fading=0.99, gain=0.1, prior_sd=1.5, prior=8)
         self._said: tuple[int, float, float] | None = None
-        """Until which tick, what rate was forecast, and how restless the load was."""
+        """The open forecast: its last tick, its rate, and the recent change of the load then."""
         self._changes = Alpha(0.75)
         self._restless = _CALM
         self._since: deque[float] = deque(maxlen=3600)
@@ -85,9 +88,10 @@ class LoadForecast:
         self._grown_before = 0.0
 
     def observe(self, rate: float, at_s: float) -> None:
-        """One more tick; settles the forecast whose horizon it ends.
+        """Add the rate of a tick, and score a forecast whose horizon ends with it.
 
-        Nothing is learned before the first row: that load begins says nothing of how it changes.
+        Ticks before the first row are ignored: the start of a load says nothing about how it
+        changes.
         """
         if rate <= 0.0 and self._step == 0:
             return
@@ -107,7 +111,7 @@ class LoadForecast:
             self._said = None
 
     def within(self, ticks: int) -> LoadAhead:
-        """The load of the next ticks; called after `observe`."""
+        """The forecast for the next ticks; call it after `observe`."""
         ahead = max(ticks, 1)
         if self._step == 0:
             return LoadAhead(rate=0.0, margin=1.0)
@@ -119,7 +123,7 @@ class LoadForecast:
         if self._grown >= JUMP or min(self._grown, self._grown_before) >= RISE:
             further = self._last * min(math.exp(self._grown), MOST_MOMENTUM)
             if further > rate * math.exp(margin):
-                rate, margin = further, 0.0  # growth that goes on is reserve enough
+                rate, margin = further, 0.0  # the assumed growth is margin enough
         if self._said is None:
             self._said = (self._step + ahead, rate, self._restless)
             self._since.clear()

@@ -1,4 +1,4 @@
-"""What a user may set about the latency policy."""
+"""The options of the latency policy."""
 
 import math
 from dataclasses import dataclass
@@ -13,25 +13,25 @@ class LatencyOptions:
     catch_up_s: float = 5.0
     """Time within which a backlog is to be drained."""
     scale_in_after_s: float = 10.0
-    """How long fewer cores must have been enough before cores are released; three times the
-    observed time to grant cores, when that is longer."""
+    """How long fewer cores must have been enough before some are released; three times the observed
+    time to grant cores, when that is longer."""
     aim: float = 0.8
     """Share of the target that a change plans for. The rest is a band in which nothing changes."""
     coverage: float = 0.9
-    """Share of horizons whose load the forecast's margin is to cover."""
+    """Share of forecasts whose load must stay within the forecast's margin."""
     surge_factor: float = 2.0
-    """A load that rises by this factor from one batch to the next is to be met by that very batch,
-    from the reserve of cores; 1 keeps no reserve."""
+    """A reserve of cores is kept, so that a load that rises by this factor from one batch to the
+    next still meets the target in that very batch; 1 keeps no reserve."""
     least_saving: float = 0.15
-    """Share of the cores that a scale-in must save, one core at least."""
+    """Share of the cores that a scale-in must save; at least one core."""
     assumed_grant_s: float = 0.0
-    """Time to grant cores until it has been observed."""
+    """Time to grant cores that is assumed until it has been observed."""
 
     def __post_init__(self) -> None:
         positive = (self.catch_up_s, self.aim, 1.0 - self.aim + 1e-12, 1.0 - self.coverage)
         if not 1.0 <= self.surge_factor < math.inf:
             raise AskedWrongly(
-                f"a surge factor of {self.surge_factor:g} is no surge; give a factor from 1 up"
+                f"the surge factor cannot be {self.surge_factor:g}; give a factor of 1 or more"
             )
         if min(positive) <= 0.0 or min(self.scale_in_after_s, self.coverage) < 0.0:
             raise AskedWrongly(
@@ -40,5 +40,5 @@ class LatencyOptions:
             )
 
     def grant_s(self, observed_s: float | None) -> float:
-        """The time to grant cores: as observed, else as assumed."""
+        """The time to grant cores: the observed one, or the assumed one before that."""
         return self.assumed_grant_s if observed_s is None else observed_s

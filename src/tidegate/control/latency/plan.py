@@ -1,7 +1,8 @@
-"""What is needed: the fewest cores that hold the target at the planned load.
+"""Plans the fewest cores that hold the target at the planned load.
 
-Every segment is a micro-batch station. `provision` (DRS Alg. 2) gives the fewest cores for the aim,
-a backlog may need more of them to drain in time, and the reserve for surges comes on top.
+Every segment is a micro-batch station. `provision` (DRS Alg. 2) gives the fewest cores for the
+latency aimed at. A backlog may need more of them to drain in time. The reserve for surges comes on
+top.
 """
 
 import dataclasses
@@ -32,7 +33,7 @@ from tidegate.models.microbatch.station import MicroBatchStation
 from tidegate.units import format_duration
 
 _ANY = 1 << 20
-"""More cores than there are: to find out what the target needs, and the pipeline's floor."""
+"""More cores than there ever are: finds what the target would need without a maximum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +45,9 @@ class Plan:
     """The model's mean latency, before calibration."""
     notes: tuple[str, ...] = ()
     limit: str | None = None
-    """A sentence for when the maximum keeps the pipeline from its target."""
+    """A sentence for the user if the maximum keeps the pipeline from its target."""
     surge: float = 1.0
-    """The factor of a surge that the plan has a reserve for."""
+    """The plan has a reserve for a load that jumps by this factor; 1: none."""
 
     @property
     def total(self) -> int:
@@ -55,7 +56,7 @@ class Plan:
 
 
 class Planner:
-    """Plans for one pipeline; it asks the model and the calibration, and remembers nothing."""
+    """Plans the cores of one pipeline from its model and calibration; it keeps no state itself."""
 
     def __init__(
         self,
@@ -70,10 +71,13 @@ class Planner:
         self._calibration = calibration
 
     def plan(self, measurement: Measurement, ahead: LoadAhead, allowed: Bounds) -> Plan:
-        """The fewest cores that hold the aim at the planned rate and catch up in time."""
+        """The fewest cores that hold the target at the planned rate and drain a backlog in time.
+
+        The reserve for surges is included.
+        """
         factor = growth(measurement, ahead)
         plan = self._plan_with(measurement, ahead, factor, None, allowed)
-        # More tasks are harder to balance: plan again with the imbalance that the plan would have.
+        # More tasks are harder to balance, so plan again with the imbalance on the planned cores.
         for _ in range(2):
             again = self._plan_with(measurement, ahead, factor, plan.cores, allowed)
             if again.total <= plan.total:
@@ -84,7 +88,7 @@ class Planner:
     def expected_s(
         self, measurement: Measurement, ahead: LoadAhead, cores: dict[str, int]
     ) -> float:
-        """The mean latency to expect of the present tasks at the planned rate, calibrated."""
+        """The mean latency to expect on these cores at the planned rate, calibrated."""
         stations = self._model.stations(measurement, growth(measurement, ahead), cores) or []
         parts = [
             station.visit_ratio * station.latency(k)
@@ -95,7 +99,10 @@ class Planner:
     def loses_surge(
         self, measurement: Measurement, ahead: LoadAhead, cores: dict[str, int], surge: float
     ) -> bool:
-        """Whether a surge that could be met breaks the target on these cores, beyond the band."""
+        """Whether a surge would break the target on these cores, by more than the band.
+
+        `surge` is the factor that the plan has a reserve for, so the surge could be met.
+        """
         stations = self._model.stations(measurement, growth(measurement, ahead), cores)
         if surge <= 1.0 or stations is None or not self._model.settled(measurement):
             return False
@@ -103,7 +110,7 @@ class Planner:
         return late_s * self._calibration.reach * self._options.aim > self._target.latency_s
 
     def enlarged(self, measurement: Measurement, plan: Plan, cores: int, allowed: Bounds) -> Plan:
-        """The plan with so many cores in total, the further ones where they help most."""
+        """The plan with so many cores in total; the additional ones go where they help most."""
         stations = self._model.stations(measurement)
         assert stations is not None
         names = list(plan.cores)
@@ -118,7 +125,7 @@ class Planner:
     def _with_reserve(
         self, measurement: Measurement, factor: float, plan: Plan, allowed: Bounds
     ) -> Plan:
-        """The plan with the reserve for a surge, where there are so many cores."""
+        """The plan with the reserve for a surge, as far as the maximum of cores allows it."""
         stations = self._model.stations(measurement, factor, plan.cores)
         if plan.limit is not None or self._options.surge_factor <= 1.0 or stations is None:
             return plan
@@ -164,8 +171,8 @@ class Planner:
             allocation = _overloaded(stations, most)
         if allocation.total > allowed.most:
             limit = (
-                f"{allocation.total} cores are needed for {ahead.planned:,.0f} rows/s, but"
-                f" {allowed.most} are the maximum"
+                f"{allocation.total} cores are needed for {ahead.planned:,.0f} rows/s, but the"
+                f" maximum is {allowed.most}"
             )
             allocation = _within_maximum(stations, most, allowed.most)
         chosen = {name: int(k) for name, k in zip(names, allocation.cores, strict=True)}
@@ -174,10 +181,11 @@ class Planner:
     def _to_catch_up(
         self, segment: SegmentMeasurement, station: MicroBatchStation, most: int
     ) -> int:
-        """The fewest cores with which the segment is back at its target within `catch_up_s`.
+        """The fewest cores with which the segment is back on target within `catch_up_s`.
 
-        It counts for a segment that is late, and for one that soon will be: rows keep arriving
-        until the running batch ends, half a batch of them on average.
+        It is 1 for a segment that is on target and will stay there. A segment that is not late yet
+        but will be counts with a larger backlog: rows keep arriving until the running batch ends,
+        half a batch of them on average.
         """
         tasks = max(segment.tasks, 1)
         late = self._calibration.late(segment)
@@ -219,7 +227,7 @@ def _within_maximum(
 
 
 def _at_least(cores: dict[str, int], most: list[int], least: int) -> dict[str, int]:
-    """The minimum of cores, the spare ones to the segments in turn."""
+    """Raise the plan to the minimum of cores; the segments get the spare ones in turn."""
     spare = least - sum(cores.values())
     limits = dict(zip(cores, most, strict=True))
     while spare > 0 and any(cores[name] < limits[name] for name in cores):
@@ -231,7 +239,10 @@ def _at_least(cores: dict[str, int], most: list[int], least: int) -> dict[str, i
 
 
 def _overloaded(stations: list[MicroBatchStation], most: list[int]) -> CoreAllocation:
-    """A segment cannot keep up within its own maximum: every one as wide as it may or needs."""
+    """The plan for when a segment cannot keep up within its own maximum of tasks.
+
+    Every segment gets the fewest cores that are stable, or its maximum where that is lower.
+    """
     cores = np.array(
         [min(station.stable_from, limit) for station, limit in zip(stations, most, strict=True)]
     )
@@ -239,7 +250,7 @@ def _overloaded(stations: list[MicroBatchStation], most: list[int]) -> CoreAlloc
 
 
 def _by_load(stations: list[MicroBatchStation], cores: int, most: list[int]) -> CoreAllocation:
-    """Too few cores to keep up with everything: in proportion to the load."""
+    """Divide too few cores among the segments in proportion to their load."""
     load = np.array([max(station.load, 1e-9) for station in stations])
     given = np.maximum(np.floor(cores * load / load.sum()).astype(np.int64), 1)
     given = np.minimum(given, most)

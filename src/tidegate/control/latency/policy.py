@@ -28,7 +28,10 @@ from tidegate.units import format_duration
 
 
 class LatencyPolicy:
-    """See the module's text. Called once a tick, after the model has learned; deterministic."""
+    """The policy that the module describes.
+
+    It is called once a tick, after the model has learned, and is deterministic.
+    """
 
     name = "latency"
 
@@ -55,7 +58,7 @@ class LatencyPolicy:
         return dict(self._beliefs)
 
     def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
-        """Look ahead, then compare the cores that are there with those that are needed."""
+        """Forecast the load, then compare the present cores with those that are needed."""
         allowed = constraints.allowed
         if self._forecast is None:
             self._forecast = LoadForecast(
@@ -82,7 +85,7 @@ class LatencyPolicy:
         return self._compare(measurement, ahead, allowed)
 
     def _horizon_s(self, measurement: Measurement) -> float:
-        """The observed time to grant cores, and the batch that is running until then."""
+        """The time to grant cores, plus one batch: new cores are used from the next batch on."""
         batches = [batch for segment in measurement.segments for batch in segment.batches]
         batch_s = max((batch.duration_s for batch in batches), default=measurement.step_s)
         return self._options.grant_s(measurement.grant_s) + batch_s
@@ -117,7 +120,7 @@ class LatencyPolicy:
             use = self._use_granted(measurement, plan, allowed)
             return use or _said(hold("catching up: no core is released meanwhile"), plan)
         if short and plan.cores != current and plan.total == asked:
-            return self._change(measurement, plan, "the same cores split otherwise are faster")
+            return self._change(measurement, plan, "the same cores are faster if split differently")
         use = self._use_granted(measurement, plan, allowed)
         if use is not None:
             return use
@@ -145,7 +148,7 @@ class LatencyPolicy:
     def _scale_in(
         self, measurement: Measurement, plan: Plan, expected_s: float, allowed: Bounds
     ) -> Decision:
-        """Fewer cores, when no tick of the waiting time needed more."""
+        """Release cores if no tick of the waiting time needed them; else hold."""
         fits = f"{self._shown(expected_s)} expected, target {self._target}"
         objection = self._patience.objection(measurement, allowed.least, fits)
         if objection is not None:
@@ -164,7 +167,7 @@ class LatencyPolicy:
     def _use_granted(
         self, measurement: Measurement, plan: Plan, allowed: Bounds
     ) -> Decision | None:
-        """More tasks for cores that have come and are not in use yet."""
+        """More tasks, to use cores that have been granted but are idle; None if there are none."""
         current = sum(segment.tasks for segment in measurement.segments)
         granted = min(measurement.cores_granted, measurement.cores_asked)
         if current >= granted or not measurement.operators:
@@ -182,14 +185,14 @@ class LatencyPolicy:
         )
 
     def _change(self, measurement: Measurement, plan: Plan, why: str) -> Decision:
-        """Ask for the plan's cores; tasks follow at once where cores come within a tick."""
+        """Ask for the plan's cores; tasks change at once, unless cores take long to be granted."""
         cores = plan.total
         grows = cores > measurement.cores_granted
         slow = measurement.grant_s is not None and measurement.grant_s > 2 * measurement.step_s
         tasks = {} if grows and slow else tasks_on(measurement, plan.cores)
         wanted = None if cores == measurement.cores_asked else cores
         if wanted is None and not tasks:
-            return _said(hold(f"{cores} cores already, and no task to change: {why}"), plan)
+            return _said(hold(f"already at {cores} cores, with no task to change: {why}"), plan)
         mean_s = plan.latency_s * self._calibration.bias
         return Decision(
             reason=f"{why}: {cores} cores give {self._shown(mean_s)}",

@@ -1,8 +1,8 @@
-"""When cores may be released: patience, so that they are not asked for again soon.
+"""When cores may be released: only with patience, so that they are not asked for again soon.
 
-Fewer cores must have been enough for a while, save enough to be worth a change, and not be about
-to be needed: while the load rises, and for a minute after a scale-out, none are released. A
-scale-in that had to be taken back at the same load makes the next one wait twice as long.
+Fewer cores must have been enough for a while, and releasing the rest must save enough to be worth a
+change. While the load rises, and for a minute after a scale-out, no core is released. A scale-in
+that had to be taken back at the same load makes the next one wait twice as long.
 """
 
 import math
@@ -12,14 +12,15 @@ from tidegate.control.measurement import Measurement
 
 _LONGEST_PATIENCE = 8.0
 _SAME_LOAD = 1.15
-"""A scale-out for more than this factor of the load does not blame the scale-in before it."""
+"""A scale-out counts as taking back the last scale-in only if the load has grown by no more than
+this factor since."""
 _SETTLE_S = 60.0
-"""After a scale-out, no core is released for this long unless the load falls, so that a machine
-that is fast one minute and slow the next is not chased. A run's first minute is exempt: first
-guesses should be corrected soon."""
+"""After a scale-out, no core is released for this long unless the load falls. Otherwise the policy
+would chase a machine that is fast one minute and slow the next. A run's first minute is exempt:
+first guesses should be corrected soon."""
 _RISING = 1.08
-"""A load this factor above the one when the wait began is on its way up: cores that are released
-now would soon be asked for again."""
+"""A load that has grown by this factor since the wait began is rising: cores that are released now
+would soon be asked for again."""
 
 
 class ScaleIn:
@@ -29,9 +30,9 @@ class ScaleIn:
         self._after_s = after_s
         self._least_saving = least_saving
         self._needs: deque[tuple[float, int]] = deque()
-        """Time and cores needed, of the ticks of the waiting time."""
+        """Time and cores needed, for each tick of the waiting time."""
         self._rates: deque[float] = deque()
-        """The rates of the same ticks."""
+        """The arrival rates of the same ticks."""
         self._cores_before: int | None = None
         self._changed_s = -math.inf
         self._scaled_in_s = -math.inf
@@ -39,12 +40,12 @@ class ScaleIn:
         self._patience = 1.0
         self._first_s = math.inf
         self._grown_s = -math.inf
-        """When the last scale-out was, the first minute of a run left out."""
+        """Time of the last scale-out after the first minute of the run."""
         self._grown_rate = 0.0
-        """The load at that time."""
+        """The arrival rate at the last scale-out."""
 
     def notice(self, measurement: Measurement) -> None:
-        """Take in a change of the cores asked for. A quick reversal doubles the patience."""
+        """Notice a change of the cores asked for. A quick reversal doubles the patience."""
         self._first_s = min(self._first_s, measurement.at_s)
         before, now = self._cores_before, measurement.cores_asked
         self._cores_before = now
@@ -66,7 +67,7 @@ class ScaleIn:
             self._patience = max(self._patience / 2.0, 1.0)
 
     def remember(self, measurement: Measurement, needed: int) -> None:
-        """Take in the cores that this tick needs."""
+        """Remember the cores that this tick needs."""
         self._needs.append((measurement.at_s, needed))
         self._rates.append(measurement.arrival_rate)
         window_s = self.wait_s(measurement)
@@ -76,29 +77,36 @@ class ScaleIn:
 
     @property
     def needed(self) -> int:
-        """The most that a tick of the waiting time needed."""
+        """The most cores that any tick of the waiting time needed."""
         return max(needed for _, needed in self._needs)
 
     def wait_s(self, measurement: Measurement) -> float:
-        """How long fewer cores must have been enough; longer where cores take long to be granted.
+        """How long fewer cores must have been enough before some are released.
 
-        Released cores take as long to come back.
+        It is longer where granting cores takes long, because released cores take as long to come
+        back.
         """
         return max(self._after_s, 3.0 * (measurement.grant_s or 0.0)) * self._patience
 
     def objection(self, measurement: Measurement, least: int, fits: str) -> str | None:
-        """Why no core is released now; None: they may be. `fits` says how the present ones do."""
+        """Why no core is released now; None if cores may be released.
+
+        `fits` describes the latency on the present cores, for the sentence.
+        """
         asked, needed, wait_s = measurement.cores_asked, self.needed, self.wait_s(measurement)
-        # One scale-in right behind another is worth it only when it saves twice as much.
+        # A scale-in soon after another must save twice as much to be worth it.
         again = measurement.at_s - self._scaled_in_s < wait_s
         share = self._least_saving * (2.0 if again else 1.0)
         if asked - max(needed, least) < max(1, math.ceil(share * asked)):
             return f"{asked} cores are right: {fits}"
-        # A scale-in that follows another needs no new wait: its waiting time has been all along.
+        # A scale-in that follows another starts no new wait: fewer cores were enough all along.
         grown_s = self._changed_s if self._changed_s > self._scaled_in_s else -math.inf
         since_s = measurement.at_s - max(grown_s, self._needs[0][0])
         if since_s < wait_s:
-            return f"{needed} cores would do, for {since_s:.0f} s of {wait_s:.0f} s: {fits}"
+            return (
+                f"{needed} cores would do, but only {since_s:.0f} s of a wait of {wait_s:.0f} s"
+                f" have passed: {fits}"
+            )
         if measurement.arrival_rate > _RISING * self._rates[0]:
             return f"the load is rising: {needed} cores would do now"
         since_s = measurement.at_s - self._grown_s

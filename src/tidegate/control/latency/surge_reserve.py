@@ -2,8 +2,8 @@
 
 A surge is seen only when the running batch ends, and its first batch runs on the tasks that were
 there before. Few cores make long batches, so a load that fits well while it is steady may break the
-target before anybody can react. A plan therefore keeps a reserve: the first batch of a load that is
-higher by the surge factor must be within the target, too.
+target before the policy can react. A plan therefore keeps a reserve: the first batch of a load that
+is higher by the surge factor must be within the target, too.
 """
 
 import math
@@ -16,11 +16,11 @@ from tidegate.control.allocation.allocate import CoreAllocation, Counts
 from tidegate.models.microbatch.station import MicroBatchStation
 
 _SMALLER = (1.0, 0.5, 0.25)
-"""Shares of a surge that are tried, where the whole of it cannot be met."""
+"""Shares of the surge's growth that are tried in turn, until one can be met."""
 
 
 class Reserve(NamedTuple):
-    """An allocation, and the factor of the surge that it can take; 1: none."""
+    """An allocation, and the factor of the surge that it can absorb; 1: none."""
 
     allocation: CoreAllocation
     surge: float
@@ -42,10 +42,10 @@ def with_reserve(
     most: Sequence[int],
     budget: int,
 ) -> Reserve:
-    """The allocation with the cores that a surge needs, for as large a surge as can be met.
+    """The allocation with the cores that a surge needs, for the largest surge that can be met.
 
-    No reserve is kept for more than all cores could carry on target: such a load could not be
-    held afterwards anyway.
+    No reserve is kept for more load than all cores together could carry on target: it could not be
+    held after the first batch anyway.
     """
     carried = [
         station.cost.most_throughput(
@@ -79,7 +79,10 @@ def _enough(
     most: Sequence[int],
     budget: int,
 ) -> Counts | None:
-    """One core after the other to the station that gains most by it; None if that does not do."""
+    """Give cores one by one to the station that gains most, until the surge is within the goal.
+
+    None if the budget does not suffice.
+    """
     cores = [int(count) for count in begin]
     late = [_late_s(station, k, surge) for station, k in zip(stations, cores, strict=True)]
     total, total_s = sum(cores), sum(late)
@@ -92,8 +95,8 @@ def _enough(
         min(late[i], _late_s(station, max(limits[i], 1), surge))
         for i, station in enumerate(stations)
     )
-    # With a cost per task the widest is not the best; but where even twice as good would not do,
-    # there is no need to look.
+    # With a cost per task, the most cores need not be the fastest, so allow for a factor of two. If
+    # they miss even that, the search is skipped.
     if best_s > 2.0 * goal_s:
         return None
     gains = [_gain_s(*entry, surge) for entry in zip(stations, cores, late, limits, strict=True)]

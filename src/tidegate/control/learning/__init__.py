@@ -1,1 +1,1 @@
-"""What is learned from measurements and shared by every policy that needs it."""
+"""Models that are learned from measurements and shared by every policy that needs them."""

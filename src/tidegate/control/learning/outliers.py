@@ -1,4 +1,4 @@
-"""Tells batches that say nothing about the next one apart: first ones, new tasks, odd ones."""
+"""Finds batches that are no guide to the next one: first batches, new tasks, odd durations."""
 
 import math
 import statistics
@@ -9,23 +9,24 @@ from tidegate.control.measurement import BatchMeasurement
 _MEMORY = 31
 _FEWEST = 5
 _SPREADS = 5.0
-"""A batch is odd when it lies so many robust deviations from the others ..."""
+"""A batch is odd when it lies more than this many robust deviations from the others."""
 _LEAST_SPREAD = 0.05
-"""... of which each is at least this much, in the logarithm of measured over expected."""
+"""The least robust deviation to assume, in the logarithm of measured over expected duration."""
 _IN_A_ROW = 3
-"""So many odd ones on one side are no accident: the world has changed, and they count."""
+"""This many odd batches in a row on the same side are no accident: the world has changed, and they
+count."""
 
 
 NEW_TASKS = "new tasks"
-"""Their Python workers had to be started: a little longer than the next one like it."""
+"""Python workers had to be started, so the batch took a little longer than the next will."""
 
 
 class Outliers:
-    """Reads the batches of one segment in order.
+    """Sees the batches of one segment in order, and says which to leave out of learning.
 
-    The first batch starts Python workers and compiles; so does the first batch with more tasks than
-    any of the last few. Others are compared with what the model expected of them, by median and
-    MAD, so that a batch is not odd for being large.
+    The first batch starts Python workers and compiles code; so does a batch with more tasks than
+    the one before it. Other batches are compared with the duration that the model expected, by
+    median and MAD, so that a batch is not odd merely for being large.
     """
 
     def __init__(self) -> None:
@@ -35,7 +36,7 @@ class Outliers:
         self._side = 0.0
 
     def reason(self, batch: BatchMeasurement, expected_s: float | None) -> str | None:
-        """Why the batch is to be left out of learning, or None."""
+        """Why the batch should be left out of learning, or None."""
         before, self._tasks = self._tasks, batch.tasks
         if batch.outlier is not None:
             return batch.outlier

@@ -1,8 +1,7 @@
 """The one model of a pipeline: what each segment's batches cost, learned once a tick.
 
-The latency policy, shedding and the sharing of cores all ask this model. It is learned before any
-of them decides, by whoever runs the tick (the controller), so that they never disagree about what
-a row costs.
+The latency policy, shedding and the sharing of cores all use this model. The controller lets it
+learn before any of them decides, so that they never disagree about what a row costs.
 """
 
 from tidegate.control.learning.segment_model import SegmentModel
@@ -18,13 +17,13 @@ class PipelineModel:
         self._segments: dict[str, SegmentModel] = {}
         self._shed_row = ShedRowCost()
         self.kept_share = 1.0
-        """Of the rows that the newest batches of the first segment were offered, those kept."""
+        """The share of rows that the newest batch of the first segment kept."""
 
     def learn(self, measurement: Measurement) -> None:
-        """Take in the batches of a tick.
+        """Learn from the batches of a tick.
 
         Only the first segment reads the sources, so only its batches contain shed rows. Their cost
-        is learned apart and taken off, or the model would blame it on the rows that were kept.
+        is learned separately and subtracted, or the model would attribute it to the rows kept.
         """
         for number, segment in enumerate(measurement.segments):
             learned = segment
@@ -42,7 +41,7 @@ class PipelineModel:
         return self._shed_row.row_s
 
     def segment(self, name: str) -> SegmentModel:
-        """What is known of one segment; nothing yet for one that was never measured."""
+        """The model of one segment; an empty one if the segment was never measured."""
         return self._segments.setdefault(name, SegmentModel())
 
     def knows(self, measurement: Measurement) -> bool:
@@ -51,15 +50,16 @@ class PipelineModel:
         return bool(names) and all(self.segment(name).cost is not None for name in names)
 
     def settled(self, measurement: Measurement) -> bool:
-        """Whether every segment has run some batches since its tasks last changed."""
+        """Whether every segment has run a few batches since its tasks last changed."""
         return all(self.segment(one.name).settled >= 2 for one in measurement.segments)
 
     def stations(
         self, measurement: Measurement, factor: float = 1.0, cores: dict[str, int] | None = None
     ) -> list[MicroBatchStation] | None:
-        """Every segment at `factor` times its present rate, as balanced as `cores` can be.
+        """One station per segment, at `factor` times the segment's present rate.
 
-        None while a segment is unknown. Without `cores`, the present tasks count.
+        With `cores`, each station has the imbalance to expect on that many cores; without, it has
+        the present one. None while the cost of a segment is unknown.
         """
         outside = max(measurement.arrival_rate, 1e-9)
         found = []
@@ -79,13 +79,13 @@ class PipelineModel:
     def station_unshed(
         self, measurement: Measurement, segment: SegmentMeasurement, tasks: int
     ) -> MicroBatchStation | None:
-        """A later segment as it would be if nothing were shed before it; None while unknown."""
+        """A later segment, at the rate it would have without shedding; None while unknown."""
         unshed = segment.arrival_rate / max(self.kept_share, 1e-6)
         visits = unshed / measurement.arrival_rate if measurement.arrival_rate > 0.0 else 1.0
         return self.segment(segment.name).station(unshed, visits, segment.trigger_s, cores=tasks)
 
     def beliefs(self) -> dict[str, float]:
-        """What is known of each segment, for the record."""
+        """The learned costs of each segment, for the record."""
         found: dict[str, float] = {}
         for name, model in self._segments.items():
             if model.cost is not None:

@@ -1,4 +1,4 @@
-"""What is believed of one segment: its batch cost, learned online, and its imbalance."""
+"""The model of one segment: its batch cost and its imbalance, both learned online."""
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from tidegate.models.microbatch.station import MicroBatchStation
 
 
 class SegmentModel:
-    """Batches in, a station out."""
+    """Learns from the batches of a segment, and describes it as a micro-batch station."""
 
     def __init__(self) -> None:
         self._memory = BatchMemory()
@@ -24,7 +24,7 @@ class SegmentModel:
         self.imbalance = 1.0
         self.cost: BatchCost | None = None
         self.left_out: str | None = None
-        """Why the last batch was not learned from, if so."""
+        """Why the last batch was left out of learning; None if it was not."""
         self.settled = 0
         """Batches that ended since the tasks last changed."""
         self._tasks = 0
@@ -35,7 +35,7 @@ class SegmentModel:
         self._named = ""
 
     def learn(self, measurement: Measurement, segment: SegmentMeasurement) -> None:
-        """Take in the batches of the tick and fit again when there are any."""
+        """Learn from the batches of the tick, and fit again if there were any."""
         self._suggest_work(measurement, segment)
         self._find_hottest(measurement, segment.name)
         learned = False
@@ -48,7 +48,7 @@ class SegmentModel:
                 expected_s = self.cost.duration_s(batch.rows, batch.tasks, delta)
             self.left_out = self._outliers.reason(batch, expected_s)
             if self.cost is None and self.left_out == NEW_TASKS:
-                self.left_out = None  # a little too long a batch is better than none to go by
+                self.left_out = None  # a batch that ran a little long is better than no batch
             if self.left_out is not None or batch.rows <= 0:
                 continue
             self.imbalance = max(self._imbalance.update(delta), 1.0)
@@ -67,7 +67,7 @@ class SegmentModel:
     def station(
         self, rate: float, visits: float, interval_s: float, cores: int | None = None
     ) -> MicroBatchStation | None:
-        """The segment at a rate of its own rows on so many cores; None before it is known."""
+        """The segment as a station at a rate of its own rows; None while its cost is unknown."""
         if self.cost is None:
             return None
         return MicroBatchStation(
@@ -85,31 +85,32 @@ class SegmentModel:
         return np.maximum(np.where(cores == self._tasks, self._mended, self._anew), hot)
 
     def imbalance_on(self, cores: int) -> float:
-        """delta to expect on so many cores once shards are balanced.
+        """The imbalance delta to expect on so many cores once the shards are balanced.
 
-        Rebalancing is free and comes first, so a new imbalance is not bought off with cores unless
-        it lasts. What a route cannot mend is the hottest shard: alone on a task it takes p k times
-        the mean, more on more tasks.
+        Rebalancing is free and comes first, so no cores are added for a new imbalance unless it
+        lasts. A route cannot split the hottest shard: with a share p of the rows and a task of its
+        own out of k, it takes p k times the mean, so the imbalance grows with the tasks.
         """
         routed = self._mended if cores == self._tasks else self._anew
         return max(routed, 1.0 + self._keyed * max(self._hot * cores - 1.0, 0.0))
 
     @property
     def _anew(self) -> float:
-        """On another number of tasks: shards are dealt anew, and balanced to theta, not better."""
+        """The imbalance on another number of tasks, where new routes are balanced only to theta."""
         return max(self._mended, 1.0 + self._keyed * (THETA - 1.0))
 
     @property
     def _mended(self) -> float:
-        """The present imbalance, or what a rebalance will soon have made of it."""
+        """The present imbalance, or the lower one that rebalancing will soon reach."""
         if self._hot <= 0.0:
             return self.imbalance
         return min(self.imbalance, max(THETA, self._lasting))
 
     def _suggest_work(self, measurement: Measurement, segment: SegmentMeasurement) -> None:
-        """Core seconds per row from busy time: a guess, for while batches are too alike to tell.
+        """Estimate core seconds per row from busy time, for while batches are too alike to fit.
 
-        Per row of the segment: an operator that makes many rows of one has many more.
+        The estimate is per row of the segment: an operator downstream of one that multiplies rows
+        sees many more.
         """
         inside = [op for op in measurement.operators if op.segment == segment.name]
         rows = sum(batch.rows for batch in segment.batches)
@@ -122,7 +123,10 @@ class SegmentModel:
                 self._work_s = self._work.update(busy / measurement.processed_rate)
 
     def _find_hottest(self, measurement: Measurement, name: str) -> None:
-        """p, the hottest shard's share of its operator's rows, and that operator's of the work."""
+        """Find the hottest shard's share p of its operator's rows, and that operator's of the work.
+
+        Both are those of the operator where the hottest shard matters most.
+        """
         inside = [op for op in measurement.operators if op.segment == name]
         busy_s = sum(op.busy_s for op in inside)
         for operator in inside:

@@ -1,4 +1,4 @@
-"""What a shed row costs (c_s of the overload paper): it is read and counted before it is shed."""
+"""The cost of a shed row (c_s of the overload paper): it is read and counted before it is shed."""
 
 import dataclasses
 
@@ -7,19 +7,19 @@ import numpy as np
 from tidegate.control.measurement import BatchMeasurement, SegmentMeasurement
 
 _FADING = 0.98
-"""What a batch keeps of its weight as the next one comes."""
+"""Factor by which the weight of a batch shrinks with every newer one."""
 _LIKELY = 0.05
-"""c_s is expected within about this share of a row's work: reading is much less than working."""
+"""Prior: c_s is about this share of a row's work at most, as reading is much less than working."""
 _NOISE = 0.1
-"""Spread of a batch's duration, as a share of it: what the expectation is weighed against."""
+"""Spread of a batch's duration, as a share of it. The prior is weighed against this noise."""
 
 
 class ShedRowCost:
     """Learns c_s, in core seconds, by least squares over D = a + (n c_p + shed c_s) / k.
 
-    All three are fitted together, and c_s is drawn towards zero where batches cannot tell. Fitting
-    only the excess over what another model expects would chase that model, because both learn from
-    the same batches.
+    a, c_p and c_s are fitted together, and c_s is drawn towards zero where the batches cannot tell
+    them apart. Fitting only the excess over another model's expectation would chase that model,
+    because both learn from the same batches.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class ShedRowCost:
         self.row_s = 0.0
 
     def learn(self, batch: BatchMeasurement) -> None:
-        """Take in one batch; outliers are left out here as well."""
+        """Learn from one batch, unless it is an outlier."""
         if batch.outlier is not None or batch.rows <= 0 or batch.duration_s <= 0.0:
             return
         kept = batch.rows * max(batch.imbalance, 1.0) / batch.tasks
@@ -46,9 +46,9 @@ class ShedRowCost:
         self.row_s = float(min(max(solved[2], 0.0), row_s))
 
     def without(self, segment: SegmentMeasurement) -> SegmentMeasurement:
-        """The segment as if shed rows had cost nothing: what the cost of kept rows is learned from.
+        """The segment without the time that shed rows took, to fit the cost of kept rows to.
 
-        At least a tenth of each duration is left, however wrong the estimate still is.
+        At least a tenth of each duration is left, in case the estimate is still far too high.
         """
         if self.row_s == 0.0:
             return segment

@@ -8,10 +8,10 @@ from tidegate.errors import AskedWrongly
 
 
 class Smooth(Protocol):
-    """Takes d(n), gives D(n)."""
+    """Turns measured values d(n) into smoothed ones D(n)."""
 
     def update(self, value: float) -> float:
-        """The smoothed value with this one in it."""
+        """Add a value, and return the smoothed one."""
         ...
 
 
@@ -25,7 +25,7 @@ class Alpha:
         self._value: float | None = None
 
     def update(self, value: float) -> float:
-        """Old metrics fade by alpha."""
+        """Add a value; the weight of older ones shrinks by alpha."""
         if self._value is None:
             self._value = value
         else:
@@ -38,24 +38,24 @@ class Window:
 
     def __init__(self, size: int) -> None:
         if size < 1:
-            raise AskedWrongly(f"a smoothing window of {size} values is not possible; give 1 up")
+            raise AskedWrongly(f"a smoothing window cannot have {size} values; give 1 or more")
         self._values: deque[float] = deque(maxlen=size)
 
     def update(self, value: float) -> float:
-        """The oldest value leaves a full window."""
+        """Add a value; a full window drops its oldest."""
         self._values.append(value)
         return sum(self._values) / len(self._values)
 
 
 class Smoothing:
-    """One smoother per named quantity, made when the name first comes."""
+    """One smoother per named quantity, created when the name is first used."""
 
     def __init__(self, make: Callable[[], Smooth]) -> None:
         self._make = make
         self._smooths: dict[str, Smooth] = {}
 
     def update(self, name: str, value: float) -> float:
-        """The smoothed value of this quantity."""
+        """Add a value of the named quantity, and return the smoothed one."""
         if name not in self._smooths:
             self._smooths[name] = self._make()
         return self._smooths[name].update(value)

@@ -1,9 +1,9 @@
 """How long rows were in the pipeline, from compact summaries of when they arrived.
 
-A row's sojourn runs from its arrival to the end of its batch, and that end is known only when the
-batch is over. So the tasks count arrivals per fixed slot of time (`Stamps`, a few bytes per
-millisecond whatever the rate), and the statistics follow here once the end is known. Counts of
-several tasks and batches add up, which percentiles would not.
+A row's sojourn lasts from its arrival to the end of its batch, and that end is known only when the
+batch is over. So the tasks only count arrivals per fixed slot of time (`Stamps`, a few bytes per
+millisecond whatever the rate), and this module computes the statistics once the end is known.
+Counts of several tasks and batches can be added; percentiles could not.
 """
 
 from collections import deque
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from tidegate.control.measurement import Latency
 
 SLOT_US = 1000
-"""Resolution of the counts: percentiles are less than this above the true ones, never below."""
+"""Width of a slot. Percentiles are above the true ones by less than this, and never below them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,11 +25,11 @@ class Stamps:
     """When some rows arrived, per slot of `SLOT_US`."""
 
     slots: npt.NDArray[np.int64]
-    """The slots with rows in them (microseconds since the epoch // SLOT_US), growing."""
+    """The slots with rows in them (microseconds since the epoch // SLOT_US), in ascending order."""
     counts: npt.NDArray[np.int64]
     """Rows that arrived in each."""
     beyond_us: int
-    """Sum over the rows of the microseconds from their slot's beginning: keeps the mean exact."""
+    """Sum over the rows of the microseconds since the start of their slot; keeps the mean exact."""
 
     @classmethod
     def of(cls, arrival_us: npt.NDArray[np.int64]) -> Self:
@@ -68,7 +68,7 @@ def merged(parts: Sequence[Stamps]) -> Stamps:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchStamps:
-    """The rows of a batch that is over."""
+    """The arrivals of a finished batch, and its end."""
 
     stamps: Stamps
     end_us: int
@@ -76,13 +76,12 @@ class BatchStamps:
 
 
 def mean_sojourn_s(batch: BatchStamps) -> float | None:
-    """The mean over the rows of one batch; `None` when it has none."""
+    """The mean sojourn over the rows of one batch; `None` when it has none."""
     stamps = batch.stamps
     if not stamps.rows:
         return None
-    waits_us = (
-        batch.end_us - stamps.slots * SLOT_US
-    )  # small: sums of times since the epoch overflow
+    # Differences are small numbers; a sum of times since the epoch would overflow.
+    waits_us = batch.end_us - stamps.slots * SLOT_US
     return (int((waits_us * stamps.counts).sum()) - stamps.beyond_us) / stamps.rows / 1e6
 
 
@@ -119,11 +118,11 @@ class SojournWindow:
         self._batches: deque[BatchStamps] = deque()
 
     def add(self, batch: BatchStamps) -> None:
-        """Takes in a batch that is over; batches come in the order of their ends."""
+        """Add a finished batch; batches must be added in the order in which they ended."""
         self._batches.append(batch)
 
     def latency(self, now_us: int) -> Latency | None:
-        """Over the batches that ended within the window before `now_us`; forgets older ones."""
+        """Latency over the batches that ended in the window up to `now_us`; drops older ones."""
         while self._batches and self._batches[0].end_us <= now_us - self._window_us:
             self._batches.popleft()
         return sojourn(tuple(self._batches))

@@ -1,10 +1,10 @@
-"""How long rows were in a query whose rows carry no stamps: what the micro-batch formula knows.
+"""Sojourns of a query whose rows carry no arrival time, by the micro-batch formula.
 
-A row that arrives between the start of one trigger and the start of the next is done when the batch
-of the latter ends. With arrivals spread evenly, a batch of duration D whose rows arrived during a
-span s has sojourns uniform between D and D + s; in the steady state s = D, and the mean is the
-formula's 1.5 D. Over several batches it is a mixture of uniforms, weighted by their rows, and its
-mean and percentiles are exact here: the distribution function is piecewise linear.
+A row that arrives between the starts of two triggers is done when the batch of the second ends. If
+arrivals are spread evenly, a batch of duration D whose rows arrived during a span s has sojourns
+that are uniform between D and D + s. In the steady state s = D, and the mean is the formula's
+1.5 D. The sojourns of several batches are a mixture of uniforms, weighted by their rows. Its
+distribution function is piecewise linear, so its mean and percentiles are computed exactly.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from tidegate.control.measurement import Latency
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpreadBatch:
-    """A batch that is over, and the time over which its rows arrived."""
+    """A finished batch, and the time over which its rows arrived."""
 
     rows: int
     span_s: float
@@ -39,8 +39,8 @@ def uniform_sojourn(batches: Sequence[SpreadBatch]) -> Latency | None:
     shortest = np.array([batch.duration_s for batch in full])
     span = np.array([max(batch.span_s, 0.0) for batch in full])
     edges = np.unique(np.concatenate([shortest, shortest + span]))
-    # The distribution function at each edge, and just before it: rows that came all at once (a span
-    # of nothing) make it jump.
+    # The distribution function at each edge, and just before it: it jumps where all rows of a batch
+    # arrived at the same time (a span of zero).
     spread = span > 0.0
     beyond = edges[:, None] - shortest[None, :]
     part = np.clip(beyond / np.where(spread, span, 1.0), 0.0, 1.0)

@@ -1,4 +1,4 @@
-"""What a pipeline claims of the application's cores, from what its model has learned."""
+"""Computes what a pipeline claims of the application's cores, from its learned model."""
 
 from tidegate.control.claim import Claim, ClaimedLoad
 from tidegate.control.learning.pipeline_model import PipelineModel
@@ -7,18 +7,19 @@ from tidegate.models.microbatch.batch_cost import BatchCost
 
 
 class Claimant:
-    """Speaks for one pipeline, whatever its policy is."""
+    """Makes the claims of one pipeline, whatever its policy is."""
 
     def __init__(self, model: PipelineModel, mean_s: float) -> None:
         self._model = model
         self._mean_s = mean_s
-        """The mean latency that the pipeline's target stands for."""
+        """The pipeline's target, converted to a mean latency."""
 
     def claim(self, measurement: Measurement) -> Claim:
         """What the pipeline claims at this tick.
 
-        Segments add up: with cores split by load all of them are equally busy, rho, and the latency
-        is the sum of 1.5 a / (1 - rho). So one station stands for the whole pipeline.
+        The costs of its segments are added up to one station. That is exact when the cores are
+        split by load: all segments then have the same utilisation rho, and the latency is the sum
+        of their 1.5 a / (1 - rho).
         """
         cores = measurement.cores_asked
         if not self._model.knows(measurement):
@@ -37,7 +38,8 @@ class Claimant:
             cores=cores,
             load=ClaimedLoad(
                 target_s=self._mean_s,
-                # The first segment's rate fades when the source is silent: an old rate claims none.
+                # Not the rate from outside: the first segment's rate fades when the source is
+                # silent, so that no cores are claimed for a load that has ended.
                 arrival_rate=measurement.segments[0].arrival_rate,
                 cost=BatchCost(fixed_s=fixed_s, per_task_s=per_task_s, work_s=work_s),
             ),

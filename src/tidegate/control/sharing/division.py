@@ -1,11 +1,11 @@
 """The cores of one application, divided among its pipelines, each with a target of its own.
 
-Every pipeline has its own control loop and sheds by its own target; what they share is the cores.
-While there are enough, each may take what the others have not asked for. When there are not, they
-are divided so that the pipeline that keeps the smallest share of its rows keeps as much as it can
-(max-min). A tighter target leaves less of a core's time for rows, tau(T) = (1 - 1.5 a / T) k / w,
-so it needs more cores for the same rows: the division follows the targets, and no pipeline pays for
-another's. A division stays until another is clearly better.
+Every pipeline has its own control loop and sheds by its own target; only the cores are shared.
+While there are enough cores, each pipeline may take what the others have not asked for. When there
+are too few, they are divided so that the pipeline that keeps the smallest share of its rows keeps
+as much as possible (max-min). A tighter target leaves less of a core's time for rows, tau(T) =
+(1 - 1.5 a / T) k / w, so it needs more cores for the same rows. The division therefore follows the
+targets, and no pipeline pays for another's. A division stays until another is clearly better.
 """
 
 import heapq
@@ -15,49 +15,49 @@ from dataclasses import replace
 from tidegate.control.claim import Claim
 
 _BETTER = 1.1
-"""A new division must give the worst-off pipeline so many times as much."""
+"""A new division must let the worst-off pipeline keep this many times as much as the old one."""
 
 
 class Sharing:
-    """What each pipeline may have; every one tells its claim at each of its ticks."""
+    """Divides the cores among the pipelines, which report their claims at each of their ticks."""
 
     def __init__(self, cores: int, unit: int = 1) -> None:
         self.cores = cores // unit * unit
         self._unit = unit
-        """Cores come in multiples of this: an executor's."""
+        """Cores are given in multiples of this: the cores of an executor."""
         self._claims: dict[str, Claim] = {}
         self._division: dict[str, int] = {}
         self._news = 0
-        """Claims since it was last divided."""
+        """How many claims came in since the last division."""
 
     def share_of(self, name: str, claim: Claim) -> int | None:
-        """Take in a pipeline's newest claim, and answer with its share."""
+        """Take in a pipeline's newest claim, and return its share."""
         self.tell(name, claim)
         return self.allowed(name)
 
     def tell(self, name: str, claim: Claim) -> None:
-        """Take in a pipeline's newest claim; the first one joins it to the others."""
+        """Take in a pipeline's newest claim. With its first claim, a pipeline joins the others."""
         self._claims[name] = claim
         self._news += 1
-        # Once a round: the division is of all claims, each a tick old at most.
+        # Divide once every pipeline can have reported: then no claim is older than one tick.
         if self._news >= len(self._claims) or name not in self._division:
             self._divide()
 
     def ask(self, name: str, cores: int) -> None:
-        """It has asked for so many, after its claim: the others see it at once."""
+        """A pipeline has asked for so many cores since its claim; the others see it at once."""
         if name in self._claims:
             self._claims[name] = replace(self._claims[name], cores=cores)
 
     def leave(self, name: str) -> None:
-        """It has ended: its cores are free."""
+        """A pipeline has ended; its cores are free."""
         self._claims.pop(name, None)
         self._division.pop(name, None)
         self._news = len(self._claims)
 
     def allowed(self, name: str) -> int | None:
-        """The share of a pipeline: its part of the division, and whatever the others have left.
+        """A pipeline's share: its part of the division, or all that the others have not asked for.
 
-        None when it is alone, and shares with nobody.
+        The larger of the two counts. None when the pipeline is alone.
         """
         if len(self._claims) < 2 or name not in self._claims:
             return None
@@ -73,11 +73,11 @@ class Sharing:
 
 
 def divided(claims: Mapping[str, Claim], cores: int, unit: int = 1) -> dict[str, int]:
-    """Whole cores for each: one after the other to the pipeline that keeps the least of its rows.
+    """Give the cores one by one to the pipeline that keeps the smallest share of its rows.
 
-    Greedy is max-min as long as what a pipeline keeps grows with its cores; where a further task
-    costs more than it gives, it stops there. With more pipelines than cores each has one core, and
-    they take turns.
+    This greedy division is max-min as long as what a pipeline keeps grows with its cores. A
+    pipeline gets no more cores once a further task would cost more than it gives. With more
+    pipelines than cores, each has one core, and they take turns.
     """
     even = max(cores // len(claims) // unit * unit, unit) if claims else 0
     given = {name: even if claim.load is None else unit for name, claim in claims.items()}
@@ -87,7 +87,7 @@ def divided(claims: Mapping[str, Claim], cores: int, unit: int = 1) -> dict[str,
     while spare >= unit and poorest:
         share, name = heapq.heappop(poorest)
         more = claims[name].kept(given[name] + unit)
-        if more > share:  # else it keeps all, or no more can help it
+        if more > share:  # else it keeps all its rows, or more cores would not help
             given[name] += unit
             spare -= unit
             heapq.heappush(poorest, (more, name))
@@ -95,7 +95,10 @@ def divided(claims: Mapping[str, Claim], cores: int, unit: int = 1) -> dict[str,
 
 
 def better(claims: Mapping[str, Claim], new: Mapping[str, int], old: Mapping[str, int]) -> bool:
-    """Whether a division is clearly better for the worst-off, or, if alike, for the next."""
+    """Whether a division is clearly better for the worst-off pipeline.
+
+    If it is much the same for that one, the next worst-off decides.
+    """
     ours = sorted(claim.kept(new[name]) for name, claim in claims.items())
     theirs = sorted(claim.kept(old[name]) for name, claim in claims.items())
     for one, other in zip(ours, theirs, strict=True):

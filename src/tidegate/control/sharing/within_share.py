@@ -10,14 +10,14 @@ from tidegate.control.wrapper import Wrapper
 
 
 class WithinShare(Wrapper):
-    """The inner policy, within the cores that the other pipelines leave (`control.sharing`).
+    """The inner policy, within the cores that the other pipelines leave (`control/sharing`).
 
-    A policy plans within what is allowed by itself or is cut here. What it holds already beyond
-    that it must let go without its usual patience: another pipeline needs it now.
+    A policy that does not plan within its share is cut to it here. Cores that it holds beyond its
+    share are released at once, without its usual patience: another pipeline needs them now.
     """
 
     def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
-        """The inner decision, cut to what is allowed."""
+        """The inner decision, cut to the pipeline's share."""
         decision = self._inner.decide(measurement, constraints)
         allowed = constraints.share
         asked = measurement.cores_asked if decision.cores is None else decision.cores
@@ -26,12 +26,13 @@ class WithinShare(Wrapper):
         has = allowed == measurement.cores_asked
         usable = min(allowed, measurement.cores_granted)
         narrow = sum(segment.tasks for segment in measurement.segments) < usable
-        # What it has already it may still come to use; else nothing changes by being cut again.
+        # A pipeline that has its share already may still start to use it; else nothing changes.
         changes = not has or (bool(decision.tasks) and narrow)
         spread = shared(measurement, usable if has else allowed)
         return dataclasses.replace(
             decision,
-            reason=f"{decision.reason}; {allowed} cores are its share of the application's",
+            reason=f"{decision.reason}; this pipeline's share of the application is"
+            f" {allowed} cores",
             cores=None if has else allowed,
             tasks=tasks_on(measurement, spread) if changes else {},
             expected_latency_s=None,

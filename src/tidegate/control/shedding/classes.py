@@ -1,8 +1,8 @@
-"""Which rows go first when some are worth more than others (the overload paper's future work).
+"""Which rows to shed first when some are worth more than others (the overload paper's future work).
 
-The least important first: a class is shed only when all classes of lower priority are down to their
-floors. Among classes of one priority the weights decide: twice the weight, twice the share kept. A
-floor is the share of a class's own rows that was promised to it, and is kept whatever happens.
+The least important go first: a class is shed only when all classes of lower priority are down to
+their floors. Among classes of one priority the weights decide: twice the weight, twice the share
+kept. A floor is the share of a class's own rows that is promised to it; it is never shed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,16 +15,16 @@ from tidegate.units import format_duration
 
 
 class Worth(Protocol):
-    """What the rows of a class are worth, beside those of the others."""
+    """What the rows of a class are worth, compared with those of other classes."""
 
     @property
     def priority(self) -> int:
-        """Lower ones are shed first."""
+        """Classes of lower priority are shed first."""
         ...
 
     @property
     def weight(self) -> float:
-        """Among one priority: how much less of it is shed."""
+        """Among classes of one priority, the share kept is proportional to the weight."""
         ...
 
     @property
@@ -35,7 +35,7 @@ class Worth(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassWorth:
-    """What the rows of a class are worth, as a record has it."""
+    """What the rows of a class are worth, as read from a record."""
 
     priority: int
     weight: float
@@ -45,10 +45,10 @@ class ClassWorth:
 def keep_by_class(
     keep: float, offered_by_class: Mapping[str, float], classes: Mapping[str, Worth]
 ) -> dict[str, float]:
-    """The share to keep of each class, so that of all rows together `keep` is kept.
+    """The share to keep of each class, so that a share `keep` of all rows is kept.
 
-    The total is met exactly whenever the floors allow it; where they do not, the floors stand and
-    more is kept than was asked for.
+    The total is met exactly whenever the floors allow it. Where they do not, the floors win, and
+    more rows are kept than `keep` asks for.
     """
     if not 0.0 <= keep <= 1.0:
         raise AskedWrongly(f"a share of {keep:g} cannot be kept; give 0 to 1")
@@ -75,10 +75,10 @@ def keep_by_class(
 
 
 def check_classes(classes: Mapping[str, Worth], named: Iterable[str]) -> None:
-    """Refuse a class that does not exist, and worths that mean nothing."""
+    """Refuse a class that does not exist, and floors or weights that are out of range."""
     for name in named:
         if name not in classes:
-            raise AskedWrongly(f"there is no class '{name}' to shed by{nearest(name, classes)}")
+            raise AskedWrongly(f"there is no class of rows '{name}'{nearest(name, classes)}")
     for name, worth in classes.items():
         if not 0.0 <= worth.floor <= 1.0 or not 0.0 < worth.weight < float("inf"):
             raise AskedWrongly(
@@ -102,7 +102,7 @@ def refuse_overpromised(
 
 
 def refuse_below_floor(target_s: float, floor_s: float) -> None:
-    """Refuse a target that an empty micro-batch misses: shedding everything would not reach it."""
+    """Refuse a target that even empty micro-batches miss: shedding cannot reach it."""
     if target_s <= floor_s:
         raise AskedWrongly(
             f"a target of {format_duration(target_s)} is below the floor of"

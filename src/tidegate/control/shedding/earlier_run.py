@@ -1,9 +1,9 @@
-"""What an earlier run knew of a pipeline: enough to say, before the start, what cannot be held.
+"""What an earlier run learned about a pipeline, to warn before the start of what cannot be held.
 
-A pipeline that has run has its costs in its records. So a target below its floor, or floors of
-classes that add up to more than all cores carry, need not be found out again by missing them. It is
-said and not refused: functions and machines change, and a pipeline must be able to start again in
-the very overload that it crashed in.
+The records of a pipeline that has run contain its costs. They show whether the target is below the
+pipeline's floor, and whether the floors of its classes add up to more than all cores can carry. The
+user is warned, but the start is not refused: functions and machines change, and a pipeline must be
+able to restart in the very overload that it crashed in.
 """
 
 import statistics
@@ -16,26 +16,26 @@ from tidegate.errors import AskedWrongly
 from tidegate.models.microbatch.batch_cost import BatchCost
 
 _LAST_TICKS = 600
-"""Records that count: an hour ago it may have been another machine."""
+"""How many of the newest records are used: older ones may come from another machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Earlier:
-    """What the records of a run knew at best: the lowest costs, as the JVM was warm and alone."""
+    """The lowest costs in the records of a run: those of a warm JVM on an idle machine."""
 
     costs: Mapping[str, BatchCost]
-    """By segment, the one that reads the sources first."""
+    """Costs by segment; the segment that reads the sources comes first."""
     imbalance: float
-    """Of that segment."""
+    """Imbalance of the first segment."""
     rate_by_class: Mapping[str, float]
     """Rows per second offered; empty where classes were not counted."""
 
     def floor_s(self, trigger_s: float = 0.0) -> float:
-        """The mean latency of batches with no rows in them, one task each, through all segments."""
+        """The mean latency of empty batches, with one task each, through all segments."""
         return sum(cost.floor_s(1, trigger_s) for cost in self.costs.values())
 
     def capacity(self, cores: int, target_s: float, trigger_s: float = 0.0) -> float:
-        """Rows per second that so many cores carry on target, if the first segment had them all."""
+        """Rows per second on target with so many cores, if the first segment could use them all."""
         first = next(iter(self.costs.values()))
         return first.most_throughput(
             cores, target_s, imbalance=self.imbalance, interval_s=trigger_s
@@ -43,7 +43,7 @@ class Earlier:
 
 
 def earlier(records: Sequence[Record]) -> Earlier | None:
-    """What the records tell; None where no model had been learned."""
+    """What the records show; None if no model had been learned yet."""
     newest = list(records)[-_LAST_TICKS:]
     known: list[tuple[float, Record, dict[str, BatchCost]]] = []
     for record in newest:
@@ -67,7 +67,7 @@ def _cost(beliefs: Mapping[str, float], name: str) -> BatchCost:
 
 
 def _rates(records: Sequence[Record]) -> dict[str, float]:
-    """The classes' shares of what was counted, of the usual rate of arrivals."""
+    """The arrival rate of each class: the median rate, divided by the rows counted per class."""
     offered: dict[str, float] = {}
     rates = []
     for record in records:
@@ -92,9 +92,9 @@ def objections(
     cores: int,
     classes: Mapping[str, Worth],
 ) -> list[str]:
-    """A sentence for each thing that could not be held the last time.
+    """One sentence for each promise that, by the earlier run, cannot be held.
 
-    `over_mean` is what the target speaks of over the mean latency: 1, or a percentile's ratio.
+    `over_mean` is the ratio of the targeted percentile to the mean latency; 1 for the mean itself.
     """
     rates = {name: rate for name, rate in known.rate_by_class.items() if name in classes}
     carried = known.capacity(cores, target_s / over_mean, trigger_s)

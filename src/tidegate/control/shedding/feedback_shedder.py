@@ -1,10 +1,10 @@
 """Shedding by feedback alone: the overload paper's controller, eq. 7, with its gain derived.
 
-n(t+1) = n(t) + q n(t) (T - l(t-d)) / T, where n is the rows kept in a round, l the latency measured
-and d the loop's delay in steps. Three things differ from the paper. The gain q follows from the
-measured delay: its fixed 0.1 every 250 ms breaks its own proposition 1 for T = 3 s, where d is 12
-and the bound 0.08. n stays within what was offered: without that it winds up while nothing is
-overloaded. And it starts from the model's estimate instead of from nothing.
+n(t+1) = n(t) + q n(t) (T - l(t-d)) / T, where n is the number of rows kept in a round, l the
+measured latency and d the loop's delay in steps. Three things differ from the paper. The gain q
+follows from the measured delay: the paper's fixed 0.1 every 250 ms violates its own proposition 1
+for T = 3 s, where d is 12 and the bound 0.08. n never exceeds the rows offered: otherwise it would
+wind up while there is no overload. And n starts from the model's estimate instead of from nothing.
 """
 
 import math
@@ -22,10 +22,10 @@ def stable_below(delay_steps: int) -> float:
 
 
 def gain(delay_steps: int) -> float:
-    """The quickest gain that does not overshoot: d^d / (d + 1)^(d + 1), about 1 / e of the bound.
+    """The fastest gain that does not overshoot: d^d / (d + 1)^(d + 1), about 1 / e of the bound.
 
-    With it z^(d+1) - z^d + q, the characteristic polynomial of the linear loop, has a double real
-    root at d / (d + 1); anything more makes a complex pair, and latency swings.
+    With this gain, z^(d+1) - z^d + q, the characteristic polynomial of the linear loop, has a
+    double real root at d / (d + 1). A higher gain makes it a complex pair, and latency oscillates.
     """
     if delay_steps == 0:
         return 1.0
@@ -34,22 +34,22 @@ def gain(delay_steps: int) -> float:
 
 
 def corrected(value: float, target_s: float, latency_s: float, q: float) -> float:
-    """Eq. 7; an error counts for one target at most, so that no step can turn n negative."""
+    """One step of eq. 7. The error is limited to one target, so that no step makes n negative."""
     error = max((target_s - latency_s) / target_s, -1.0)
     return value * (1.0 + q * error)
 
 
 class FeedbackSteps:
-    """When results tell of the keep in force, and how many steps late they are."""
+    """Decides when results reflect the keep in force, and how many steps late they are."""
 
     def __init__(self) -> None:
         self._moved_s: float | None = None
 
     def delay_steps(self, look: Look, since_s: float) -> int | None:
-        """d of a step now; None when there is nothing to learn from yet.
+        """The delay d of a step taken now; None when no step can be taken yet.
 
-        A step is taken when there are results, and only with those whose rows have waited for no
-        round that began before shedding did: those tell of a load that was not shed.
+        A step needs new results. Their rows must not have waited for a round that began before
+        shedding did (at `since_s`): such results still reflect a load that was not shed.
         """
         began_s = look.waits_since_s
         if began_s is None:
@@ -62,7 +62,10 @@ class FeedbackSteps:
 
 
 class FeedbackShedder:
-    """Eq. 7 with the gain of proposition 1, clamped, started by the model, off when it can be."""
+    """Eq. 7 with a gain within proposition 1, clamped, and started from the model's estimate.
+
+    It is switched off when there is no overload.
+    """
 
     name = "feedback"
 
@@ -73,7 +76,7 @@ class FeedbackShedder:
         self._rows: float | None = None
 
     def keep(self, look: Look) -> float:
-        """One step of eq. 7 when there are results; the share that n rows are of those offered."""
+        """Take a step of eq. 7 if there are new results; return n over the rows offered."""
         offered = max(look.outlook.offered_rows, 1e-9)
         if not self._switch.update(look):
             self._rows = None
@@ -89,7 +92,10 @@ class FeedbackShedder:
 
 
 class PaperShedder:
-    """Eq. 7 as printed, to compare with: a fixed q, never off, no clamp, started from what came."""
+    """Eq. 7 as printed in the paper, as a baseline.
+
+    q is fixed, n is not clamped, it starts from the rows offered, and it is never switched off.
+    """
 
     name = "paper"
 
@@ -100,13 +106,13 @@ class PaperShedder:
         self._latency_s: float | None = None
 
     def keep(self, look: Look) -> float:
-        """A step at every look, with the newest latency there is."""
+        """Take a step every time, with the newest latency there is."""
         offered = max(look.outlook.offered_rows, 1e-9)
         self._latency_s = look.latency_s if look.latency_s is not None else self._latency_s
         if self._rows is None:
             self._rows = offered
         elif self._latency_s is not None:
             error = (self._target_s - self._latency_s) / self._target_s
-            # The paper's n is a number of rows: it cannot be below one. It may exceed all there is.
+            # The paper's n is a number of rows, so at least one. It may exceed the rows offered.
             self._rows = max(self._rows * (1.0 + self._q * error), 1.0)
         return min(max(self._rows / offered, LEAST_KEEP), 1.0)

@@ -1,9 +1,9 @@
 """Shedding by the model, corrected by feedback: the default.
 
-keep = tau(T) / lambda from the micro-batch station, taken for the very rounds that come next: rows
-that wait already count, so a load that leaps is answered in the round that meets it and not after
-latency has shown it. Feedback has only the model's error left to mend: it moves the aim that the
-model is asked to hold by eq. 7, with the same gain.
+keep = tau(T) / lambda from the micro-batch station, computed for the very next rounds. The backlog
+counts, so a surge is answered in the first round that contains it, before latency shows it.
+Feedback only has to correct the model's error: by eq. 7, and with the same gain, it moves the
+latency that the model is asked to aim at.
 """
 
 from tidegate.control.shedding.feedback_shedder import FeedbackSteps, corrected, gain
@@ -11,14 +11,14 @@ from tidegate.control.shedding.overload_switch import Switch
 from tidegate.control.shedding.shedder import Look, check_target, most_keep
 
 CAUTION = 0.5
-"""Of the gain: a model's error changes slowly, and a full gain would follow the noise of rounds."""
+"""Factor on the gain: the model's error changes slowly, and the full gain would follow noise."""
 MOST_CORRECTION = 2.0
-"""The aim stays between the target over and times this: a model further off is not to be mended by
-asking it for something else."""
+"""The aim stays within this factor of the target: if the model is further off than that, moving the
+aim does not help."""
 
 
 class ModelShedder:
-    """See the module's text."""
+    """The default shedder: the model's answer, with an aim that feedback corrects."""
 
     name = "model"
 
@@ -28,10 +28,10 @@ class ModelShedder:
         self._steps = FeedbackSteps()
         self._shed_since_s: float | None = None
         self.aim_s = target_s
-        """What the model is asked for, so that the target is measured."""
+        """The latency that the model is asked to aim at, so that the measured one is the target."""
 
     def keep(self, look: Look) -> float:
-        """The share that the model says, for the aim that feedback says."""
+        """The largest share that the model expects to be within the corrected aim."""
         if not self._switch.update(look, self.aim_s):
             self._shed_since_s = None
             return 1.0
@@ -44,7 +44,10 @@ class ModelShedder:
         return keep
 
     def _correct(self, look: Look) -> None:
-        """Only by rounds that were shed: with nothing shed, the latency is not ours (wind-up)."""
+        """Correct the aim, but only by rounds in which rows were shed.
+
+        Otherwise latency does not depend on the aim, and the correction would wind up.
+        """
         if self._shed_since_s is None:
             return
         delay_steps = self._steps.delay_steps(look, self._shed_since_s)

@@ -1,9 +1,9 @@
-"""When the next micro-batch begins, and how many rows it will find: what shedding is decided for.
+"""Predicts when the next micro-batch begins and how many rows it will have.
 
-A decision holds from the next batch on, and that batch takes the rows that arrived since the last
-one began. Its size is therefore known before it runs, from the arrivals so far and from how long
-the running batch will still take. A surge shows there long before latency shows it. Between two
-batches, the next batch is the one that waits for the decision.
+Shedding is decided for that batch: a decision takes effect with the next batch, which takes the
+rows that arrived since the last one began. Its size can be predicted from the arrivals so far and
+the remaining time of the running batch, so a surge is seen long before latency shows it. Between
+two batches, the next batch is the one that waits for the decision.
 """
 
 from collections import deque
@@ -14,31 +14,32 @@ from tidegate.control.measurement import Measurement
 from tidegate.control.shedding.keep import keep_over
 
 IDLE_S = 0.5
-"""Between two batches under load there is next to nothing; more is no load."""
+"""A longer gap between two batches means that there was no load: under load, the next batch follows
+almost at once."""
 
 
 def time_gathering_s(begun_s: float, ended_s: float, now_s: float) -> float:
-    """Time over which the rows of a batch that begins now came: since the last one began.
+    """Time over which the rows of a batch that begins now arrived: since the last batch began.
 
-    Zero, so that a share stays a share, when nothing began for a while after it had ended: then the
-    source was silent, or a trigger was waited for, and how long rows have come is not known.
+    Zero after an idle gap: the source was silent, or the query waited for its trigger, so the time
+    is unknown. The batch then keeps the planned share of its rows instead of a number of rows.
     """
     return 0.0 if now_s - ended_s > IDLE_S else now_s - begun_s
 
 
 @dataclass(frozen=True, slots=True)
 class NextBatch:
-    """The batch that a decision of now is about."""
+    """The first batch that a decision made now applies to."""
 
     begins_s: float
     offered_rows: float
     span_s: float
-    """Time over which its rows arrive: since the running one began."""
+    """Time over which its rows arrive: from the start of the batch before it to its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Running:
-    """The batch that has begun and not ended."""
+    """The batch that has begun and not yet ended."""
 
     begun_s: float
     kept_rows: float
@@ -46,7 +47,7 @@ class _Running:
 
 
 class NextBatchWatch:
-    """Sees every measurement; follows the first segment, which reads the sources."""
+    """Follows the batches of the first segment, which reads the sources, tick by tick."""
 
     def __init__(self) -> None:
         self._rates: deque[tuple[float, float, float]] = deque()
@@ -58,10 +59,10 @@ class NextBatchWatch:
         self.begun_s: float | None = None
         """When the newest batch that has ended began."""
         self.waits_since_s: float | None = None
-        """When the one before it began: since then its rows have come."""
+        """When the batch before that one began: since then, its rows have been arriving."""
 
     def observe(self, measurement: Measurement, span_s: float | None = None) -> None:
-        """One more tick; `span_s` is the span that the keep in force is meant for."""
+        """Take in a tick; `span_s` is the span that the keep in force was planned for."""
         at_s = measurement.at_s
         self._rates.append((at_s - measurement.interval_s, at_s, measurement.arrival_rate))
         first = measurement.segments[0] if measurement.segments else None
@@ -81,7 +82,7 @@ class NextBatchWatch:
                 self._ended = None
 
     def arrived(self, begin_s: float, end_s: float) -> float:
-        """Rows that came between two moments, by the rates of the ticks."""
+        """Rows that arrived between two times, by the rates of the ticks."""
         return sum(
             rate * max(min(end, end_s) - max(begin, begin_s), 0.0)
             for begin, end, rate in self._rates
@@ -90,15 +91,15 @@ class NextBatchWatch:
     def next_batch(
         self, measurement: Measurement, duration_s: Callable[[float, float], float]
     ) -> NextBatch | None:
-        """The next batch; `duration_s` is of a batch with so many rows kept and shed.
+        """The next batch; None before any batch has ended.
 
-        None before a batch has ended.
+        `duration_s` gives the duration of a batch from its rows kept and shed.
         """
         running = self._running
         if running is None or self.begun_s is None:
             return None
         if self._between:
-            # What waits is counted by the rate that has just been told; ticks before it knew less.
+            # The backlog is computed from the newest rate; earlier ticks may have missed a surge.
             at_s = measurement.at_s
             rows = max(self.arrived(self.begun_s, at_s), measurement.segments[0].backlog_rows)
             return NextBatch(at_s, rows, at_s - self.begun_s)

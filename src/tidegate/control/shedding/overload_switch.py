@@ -1,25 +1,27 @@
-"""Whether there is an overload: on at once, off only after calm (hysteresis)."""
+"""Detects overload: switches on at once, and off only after a calm period (hysteresis)."""
 
 from tidegate.control.shedding.shedder import Look
 
 CALM = 0.9
-"""Off needs a latency without shedding below this share of the target."""
+"""To switch off, the latency expected without shedding must be below this share of the aim."""
 
 
 class Switch:
-    """Sees every look; `on` is its answer to the last one."""
+    """Follows the load from look to look; `on` says whether there is an overload."""
 
     def __init__(self, target_s: float) -> None:
         self._target_s = target_s
         self._calm_since_s: float | None = None
         self.on = False
         self.since_s = 0.0
-        """When it went on."""
+        """When it was last switched on."""
 
     def update(self, look: Look, aim_s: float | None = None) -> bool:
-        """On when keeping all would miss the aim; off when, for a target's time, it would not.
+        """Switch on if keeping all rows would miss the aim; off after a calm period.
 
-        A single calm round proves little: a round is as long as the rows that it was left with.
+        It is calm while the latency expected without shedding is well within the aim and the
+        measured one within the target. The calm must last as long as the target. A single calm
+        round proves little: it may be short only because rows were shed before it.
         """
         aim_s = self._target_s if aim_s is None else aim_s
         unshed_s = look.outlook.latency_s(1.0)

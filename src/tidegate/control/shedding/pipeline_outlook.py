@@ -1,7 +1,7 @@
-"""The latency that a share of the rows leads to, with the cores and tasks of the next batch.
+"""Predicts the latency if a share of the rows is kept, with the cores and tasks of the next batch.
 
-Cores take their time to come, so a decision to scale out does not help the next batch unless they
-are granted before it begins. A change that was held back is not counted on a second time.
+Granting cores takes time, so a decision to scale out does not help the next batch unless they are
+granted before it begins. A change that was held back once is not relied on again.
 """
 
 import dataclasses
@@ -22,13 +22,13 @@ class PipelineOutlook:
 
     first: BatchOutlook
     behind: tuple[tuple[MicroBatchStation, int], ...] = ()
-    """Stations at the rate they would have with nothing shed, and their tasks."""
+    """Stations at the rates they would have without shedding, each with its tasks."""
     span_s: float = 0.0
     """Time over which the rows of the first segment's next batch arrive."""
 
     @property
     def offered_rows(self) -> float:
-        """Rows that the next batch of the first segment finds."""
+        """The backlog when the next batch of the first segment begins, in rows."""
         return self.first.offered_rows
 
     def latency_s(self, keep: float) -> float:
@@ -41,7 +41,7 @@ class PipelineOutlook:
 
     @property
     def floor_s(self) -> float:
-        """Mean latency of batches with no rows in them."""
+        """Mean latency of empty batches."""
         empty = dataclasses.replace(self.first, offered_rows=0.0, arrival_rate=0.0)
         return PipelineOutlook(empty, self.behind).latency_s(0.0)
 
@@ -60,7 +60,7 @@ class OutlookMaker:
         self._grant_s = grant_s
         """The time to grant cores, given the observed one."""
         self._wished: tuple[int | None, Mapping[str, int]] = (None, {})
-        """Cores and tasks of the last decision, followed or not."""
+        """Cores and tasks of the last decision, whether it was acted on or not."""
         self._asked = 0
         self._due_s = 0.0
 
@@ -72,7 +72,7 @@ class OutlookMaker:
         self._asked = measurement.cores_asked
 
     def outlook(self, measurement: Measurement, decision: Decision) -> PipelineOutlook | None:
-        """The next batch with the cores and tasks it will really have; None while unknown."""
+        """The outlook with the cores and tasks of the next batch; None while costs are unknown."""
         found = self._outlook(measurement, decision)
         self._wished = (decision.cores, decision.tasks)
         return found
@@ -119,9 +119,9 @@ class OutlookMaker:
     def _cores_by(self, measurement: Measurement, decision: Decision, begins_s: float) -> int:
         """Cores that will be up when the next batch begins.
 
-        Cores asked for now count if they are granted by then; those asked for before count if they
-        are due by then and not overdue. A wish that was not followed, because something held it
-        back, is not counted on a second time.
+        Cores that are asked for now count if they will be granted by then. Cores that were asked
+        for earlier count if they are due by then and not overdue. If the same decision was made
+        before and held back, its cores do not count.
         """
         granted, asked = measurement.cores_granted, measurement.cores_asked
         at_s = measurement.at_s
@@ -133,10 +133,11 @@ class OutlookMaker:
         return max(asked if coming else granted, 1)
 
     def _tasks(self, measurement: Measurement, decision: Decision) -> dict[str, int]:
-        """Tasks of each segment's next batch; a wish that was not followed does not count.
+        """Tasks of each segment's next batch; a decision that was held back before does not count.
 
-        Where none of a segment's operators is to change, they are the segment's own. The tasks of
-        an operator that runs where its rows are do not count, neither here nor in the model.
+        A segment keeps its tasks if none of its operators changes. An operator that runs on the
+        partitions of its input may have more tasks than its segment; these count neither here nor
+        in the model.
         """
         tasks = {segment.name: max(segment.tasks, 1) for segment in measurement.segments}
         wished = {} if decision.tasks == self._wished[1] else decision.tasks

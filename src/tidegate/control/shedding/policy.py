@@ -1,10 +1,10 @@
-"""Shedding around any policy: only what rebalancing, tasks and cores cannot cover in time.
+"""Adds shedding to any policy, for what rebalancing, tasks and cores cannot cover in time.
 
 The inner policy decides first, on the load as it is offered, so it asks for the cores that would
-carry all of it. Its decision holds from the next micro-batch on, except for cores, which take their
-time. So the question is: with the tasks and cores that the next batch will really have, balanced as
-they will be, does keeping all its rows miss the target? Only then are rows shed, and no more than
-needed. Once the cores have come, the answer is no, and nothing is shed.
+carry all of it. Its decision takes effect with the next micro-batch, except for cores, which take
+time to be granted. So the question is: with the tasks, cores and balance that the next batch will
+really have, would keeping all its rows miss the target? Only then are rows shed, and no more than
+needed. Once the cores are granted, the answer is no, and nothing is shed.
 """
 
 import dataclasses
@@ -27,11 +27,14 @@ from tidegate.models.microbatch.batch_cost import reachable_s
 from tidegate.units import format_duration
 
 _WORTH_CHANGING = 0.01
-"""A keep that differs by less than this share from the one in force is left as it is."""
+"""The keep in force is left as it is if the new one differs by less than this share."""
 
 
 class SheddingPolicy(Wrapper):
-    """See the module's text. Called once a tick, after the model has learned; deterministic."""
+    """A policy that wraps another one and sheds what it cannot cover in time.
+
+    It is called once a tick, after the model has learned, and is deterministic.
+    """
 
     def __init__(
         self,
@@ -49,24 +52,24 @@ class SheddingPolicy(Wrapper):
         self._classes = dict(classes or {})
         check_classes(self._classes, ())
         self._offered: dict[str, float] = {}
-        """Rows of each class that batches were offered, smoothed."""
+        """Rows of each class that batches were offered per tick, smoothed."""
         self._shares = Smoothing(lambda: Alpha(0.5))
         self._model = model
         self._watch = NextBatchWatch()
         self._outlooks = OutlookMaker(model, self._watch, grant_s)
         self._span_s: float | None = None
-        """The span that the keep in force was decided for."""
+        """The span of arrivals that the keep in force was planned for."""
         self._beliefs: dict[str, float] = {}
 
     @property
     def beliefs(self) -> dict[str, float]:
-        """The inner policy's, and what shedding was decided by."""
+        """The inner policy's beliefs, and those behind the decision to shed."""
         return {**super().beliefs, **self._beliefs}
 
     def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
-        """The inner decision, and what to keep until it has its effect."""
+        """The inner decision, and the share of rows to keep until it takes effect."""
         sheds = measurement.keep < 1.0
-        # A latency that shedding holds down says nothing about the load that the inner one plans.
+        # The inner policy plans for the whole load; a latency that shedding keeps low misleads it.
         unshed = dataclasses.replace(measurement, latency=None) if sheds else measurement
         decision = self._inner.decide(unshed, constraints)
         self._observe(measurement)
@@ -96,7 +99,10 @@ class SheddingPolicy(Wrapper):
         self._outlooks.observe(measurement)
 
     def _look(self, measurement: Measurement, outlook: PipelineOutlook) -> Look:
-        """With latency, unless it is of another keep than the one that was decided (a dry run)."""
+        """What the shedder gets to see.
+
+        It sees no latency if the keep that it decided is not in force, as in a dry run.
+        """
         latency = measurement.latency
         decided = self._beliefs.get("keep", 1.0)
         ours = measurement.keep < 1.0 or decided >= 1.0
@@ -111,9 +117,9 @@ class SheddingPolicy(Wrapper):
         )
 
     def _of_results(self, measurement: Measurement, latency: Latency | None) -> float | None:
-        """The mean latency of the newest batches alone, where it is known.
+        """The mean latency of the newest batches alone, or of the measured window where unknown.
 
-        A window also covers batches with another keep.
+        The newest batches are preferred because a window also covers batches with another keep.
         """
         told = [
             (batch.rows, batch.latency_s)
@@ -134,7 +140,7 @@ class SheddingPolicy(Wrapper):
     ) -> Decision:
         before = measurement.keep
         why = self._why(decision, measurement, constraints, keep)
-        # Two keeps for different spans are compared by the rows that they stand for.
+        # Keeps that were planned for different spans are compared by the rows that they mean.
         meant = before if self._span_s is None else keep_over(before, self._span_s, span_s)
         same = abs(keep - meant) <= _WORTH_CHANGING * meant
         if (same and (keep < 1.0 or before >= 1.0)) or (keep >= 1.0 and before >= 1.0):
@@ -161,7 +167,7 @@ class SheddingPolicy(Wrapper):
         granted, most = measurement.cores_granted, constraints.allowed.most
         rate = measurement.arrival_rate
         if keep >= 1.0:
-            return f"keep all again: {granted} cores carry {rate:,.0f} rows/s"
+            return f"keep all rows again: {granted} cores carry {rate:,.0f} rows/s"
         asked = measurement.cores_asked if decision.cores is None else decision.cores
         until = f" until {asked - granted} more cores have come" if asked > granted else ""
         return (
@@ -172,7 +178,7 @@ class SheddingPolicy(Wrapper):
     def _floor_note(self, floor_s: float) -> str:
         return (
             f"the target of {self._target} is at or below the floor of"
-            f" {format_duration(floor_s, round_up=True)} that batches with no rows have; shedding"
+            f" {format_duration(floor_s, round_up=True)}, the latency of empty batches; shedding"
             " cannot reach it, and only keeps the batches from growing"
         )
 

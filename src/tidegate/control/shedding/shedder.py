@@ -1,8 +1,8 @@
-"""What a shedder is told, and what it answers: the share of the rows to keep.
+"""The interface of a shedder: it sees the next round and returns the share of rows to keep.
 
-Rebalancing, tasks and cores come first; a shedder is asked about what they leave. It is asked again
-and again, in time order; it remembers, but reads no clock and knows no body, so the same object
-sheds in the simulator and on Spark.
+Rebalancing, tasks and cores come first; a shedder covers the overload that they leave. It is called
+once a tick, in time order. It keeps state, but reads no clock and calls neither Spark nor the
+simulator, so the same object sheds on both. A round is one micro-batch.
 """
 
 from collections.abc import Callable
@@ -12,36 +12,36 @@ from typing import Protocol
 from tidegate.errors import AskedWrongly
 
 LEAST_KEEP = 0.001
-"""Never nothing: a round with no row tells nothing, and latency must be seen to be controlled."""
+"""The least share that is kept: an empty round has no latency to control by."""
 _HALVINGS = 24
 
 
 class Outlook(Protocol):
-    """What the next round will be like."""
+    """A prediction of the next round."""
 
     @property
     def offered_rows(self) -> float:
-        """N(t): rows that wait when it begins."""
+        """N(t): the backlog when the round begins, in rows."""
         ...
 
     def latency_s(self, keep: float) -> float:
-        """The mean latency that this share leads to, by the model; grows with the share."""
+        """The model's mean latency if this share is kept; it grows with the share."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What is known when the next round is decided about."""
+    """What a shedder knows when it decides on the next round."""
 
     at_s: float
     outlook: Outlook
     latency_s: float | None
     """l(t - d): mean latency of the results since the last look; None: there were none."""
     delay_s: float
-    """The loop's delay as measured: since the keep of the newest results was decided."""
+    """The loop's measured delay: the time since the keep of the newest results was decided."""
     waits_since_s: float | None = None
-    """When the rows of the newest results began to wait: as the round before theirs did. None: no
-    earlier than `delay_s` ago."""
+    """When the rows of the newest results began to arrive: at the start of the round before theirs.
+    None: no earlier than `delay_s` ago."""
 
 
 class Shedder(Protocol):
@@ -49,7 +49,7 @@ class Shedder(Protocol):
 
     @property
     def name(self) -> str:
-        """The name a person selects it by."""
+        """The name by which a user selects it."""
         ...
 
     def keep(self, look: Look) -> float:
@@ -58,14 +58,14 @@ class Shedder(Protocol):
 
 
 def check_target(target_s: float) -> float:
-    """The target, if it is one."""
+    """The target, if it is a positive duration; an error otherwise."""
     if not 0.0 < target_s < float("inf"):
         raise AskedWrongly(f"the latency target must be a positive duration, not {target_s} s")
     return target_s
 
 
 def most_keep(latency_s: Callable[[float], float], aim_s: float) -> float:
-    """The largest share whose latency is within the aim (eq. 2, solved for n / N), by halving."""
+    """The largest share whose latency is within the aim (eq. 2 for n / N, by bisection)."""
     if latency_s(1.0) <= aim_s:
         return 1.0
     low, high = LEAST_KEEP, 1.0

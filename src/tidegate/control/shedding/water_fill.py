@@ -1,4 +1,4 @@
-"""Divides what there is among several: by weight, none below its floor, none above all it wants."""
+"""Divides a budget by weight, with no share below its floor or above what is wanted."""
 
 from collections.abc import Sequence
 
@@ -13,9 +13,10 @@ def water_fill(
 ) -> Vector:
     """The share of its want that each gets: clip(level * weight, floor, 1), using up the budget.
 
-    What is given grows piecewise linearly with the level, with corners where a share leaves its
-    floor or reaches 1; the level is interpolated between two corners, so the budget is met exactly.
-    Floors that exceed the budget are kept all the same; so is less than the budget wanted.
+    The sum given grows piecewise linearly with the level, with corners where a share leaves its
+    floor or reaches 1. The level is interpolated between two corners, so the budget is met exactly.
+    Floors are kept even if they exceed the budget. If less than the budget is wanted, each gets all
+    that it wants.
     """
     want = np.asarray(wants, np.float64)
     weight = np.asarray(weights, np.float64)

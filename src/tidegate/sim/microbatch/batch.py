@@ -1,7 +1,8 @@
-"""One micro-batch of a segment in simulated time: what it takes and how long that takes.
+"""One micro-batch of a segment in simulated time: the rows that it takes and how long it lasts.
 
-Its stages run one after the other on their tasks, with the imbalance that the route and the keys'
-weights give. Where segments together have more tasks than there are cores, they run in waves.
+Its stages run one after the other on their tasks, with the imbalance that results from the route
+and the keys' weights. Where all segments together have more tasks than there are cores, tasks run
+in waves.
 """
 
 import math
@@ -18,20 +19,20 @@ from tidegate.sim.microbatch.world import SimulatedSegment, Vector, World
 
 @dataclass(slots=True)
 class SimulatedBatch:
-    """A micro-batch that runs or has ended."""
+    """A micro-batch that is running or has ended."""
 
     rows: float
-    """Kept, so worked on."""
+    """Rows that it kept, and so processes."""
     offered: float
     by_class: dict[str, tuple[float, float]]
-    """Rows of each class, offered and kept."""
+    """Rows offered and kept, by class."""
     arrived_s: Vector
     counts: Vector
     tasks: int
     imbalance: float
     started_s: float
     told_s: float
-    """When its first stage is over, so that its rows are known."""
+    """When its first stage ends: from then on, its number of rows is known to the meter."""
     ended_s: float
     busy_s: dict[str, float]
     shard_rows: dict[str, Vector]
@@ -39,7 +40,7 @@ class SimulatedBatch:
     imbalances: dict[str, float]
 
     def busy_within(self, begin_s: float, end_s: float) -> float:
-        """Its core seconds of work in a span, spread evenly over its duration."""
+        """Its core seconds of work within a span, if work is spread evenly over its duration."""
         overlap_s = min(self.ended_s, end_s) - max(self.started_s, begin_s)
         share = max(overlap_s, 0.0) / max(self.ended_s - self.started_s, 1e-9)
         return share * sum(self.busy_s.values())
@@ -61,7 +62,8 @@ class RunningSegment:
     begun_s: float = 0.0
     """When its last batch began."""
     told_s: float = 0.0
-    """Until when arrivals are known: to the start of the newest batch that has told."""
+    """Arrivals are known to the meter up to this time: the start of the newest batch whose first
+    stage has ended."""
 
 
 def begun_batch(
@@ -73,7 +75,7 @@ def begun_batch(
     waves: float,
     random: np.random.Generator,
 ) -> SimulatedBatch:
-    """A batch of a segment that begins now, with the rows that it took and kept."""
+    """A batch of a segment that begins now, with the rows that are left after shedding."""
     segment = one.segment
     rows = float(taken.counts.sum())
     widest = max(one.tasks.values())

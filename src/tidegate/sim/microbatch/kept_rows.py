@@ -1,4 +1,4 @@
-"""Which rows of a simulated batch are kept: drawn at random, class by class, as on Spark."""
+"""Draws at random which rows of a simulated batch are kept, class by class, as on Spark."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ class KeptRows:
     offered: float
     """Rows that the batch was offered."""
     by_class: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """Rows of each class, offered and kept."""
+    """Rows offered and kept, by class."""
 
 
 def kept_rows(
@@ -29,7 +29,7 @@ def kept_rows(
     class_shares: Mapping[str, float],
     random: np.random.Generator | None,
 ) -> KeptRows:
-    """Sheds a batch's rows; without `random` rows are fluid, and the mean of the draw is taken."""
+    """Shed rows of a batch. Without `random`, fractions of rows are shed: the mean of the draw."""
     offered = float(counts.sum())
     if not class_shares:
         kept = counts if keep.fraction >= 1.0 else _thinned(counts, keep.fraction, random)

@@ -18,7 +18,7 @@ Ended = Sequence[tuple[int, SimulatedBatch]]
 
 
 def source_count(one: RunningSegment, ended: Ended) -> SourceCount:
-    """Rows offered and kept by the batches of a segment that reads the source."""
+    """Rows offered to, and kept by, the batches of a segment that reads the source."""
     offered = sum(batch.offered for _, batch in ended)
     rows = sum(batch.rows for _, batch in ended)
     names = dict.fromkeys(name for _, batch in ended for name in batch.by_class)
@@ -94,7 +94,7 @@ def operator_measurements(
 
 
 def latency_of(batches: Sequence[SimulatedBatch]) -> Latency | None:
-    """Sojourn of the rows of batches that ended, weighted by the rows of each bucket."""
+    """Mean and percentiles of the sojourn over the rows of finished batches."""
     rows = sum(batch.rows for batch in batches)
     if rows <= 0.0:
         return None

@@ -1,4 +1,4 @@
-"""What a simulated run came to."""
+"""The result of a simulated run."""
 
 import itertools
 from dataclasses import dataclass
@@ -9,22 +9,23 @@ from tidegate.control.record import Record
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """A run: its records, and what it came to."""
+    """The records of a simulated run, and its totals."""
 
     records: tuple[Record, ...]
     sojourns: tuple[Latency | None, ...]
-    """Of the rows completed in each tick."""
+    """Sojourn of the rows completed in each tick."""
     cores: tuple[int, ...]
-    """Granted in each tick."""
+    """Cores granted in each tick."""
     core_seconds: float
     rows: float
-    """Completed."""
+    """Rows completed."""
     shed: float
-    """Dropped before the first stage."""
+    """Rows dropped before the first stage."""
     moves: int
+    """Shards moved."""
 
     def within(self, target_s: float, *, after_s: float = 0.0) -> float:
-        """Share of ticks, with rows completed, whose mean sojourn was within the target."""
+        """Share of the ticks with completed rows whose mean sojourn was within the target."""
         begin_s = self.records[0].measurement.at_s + after_s
         judged = [
             latency.mean_s <= target_s
@@ -34,11 +35,11 @@ class Outcome:
         return sum(judged) / max(len(judged), 1)
 
     def changes(self) -> list[int]:
-        """Cores asked for, one entry per change: +n out, -n in."""
+        """Each change of the cores asked for: +n for a scale-out, -n for a scale-in."""
         asked = [record.measurement.cores_asked for record in self.records]
         return [b - a for a, b in itertools.pairwise(asked) if a != b]
 
     def reversals(self) -> int:
-        """Changes of direction."""
+        """How often a scale-out followed a scale-in, or the reverse."""
         signs = [change > 0 for change in self.changes()]
         return sum(a != b for a, b in itertools.pairwise(signs))

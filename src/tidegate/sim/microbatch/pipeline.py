@@ -1,10 +1,10 @@
-"""Body 2 for pipelines: micro-batch segments in simulated time, driven by the same controller.
+"""Simulates a pipeline of micro-batch segments, driven by the same controller as on Spark.
 
-A segment takes all rows of its backlog as one batch, and the next batch follows. Arrivals are a
-rate profile in buckets of 10 ms (Poisson when asked for), so that sojourns have percentiles. Cores
-that are asked for come after `grant_s`; cores that are released go at once. When a decision says
-what to keep, batches that read the source shed the rest before their first stage; a shed row has
-been read all the same (c_s of the overload paper).
+A segment takes its whole backlog as one batch, and the next batch follows at once. Arrivals follow
+a rate profile in buckets of 10 ms (Poisson if requested), so that sojourns have percentiles. Cores
+that are asked for are granted after `grant_s`; cores that are released go at once. When a decision
+sheds, batches that read the source drop rows before their first stage; a shed row still costs its
+reading (c_s of the overload paper).
 """
 
 import dataclasses
@@ -36,12 +36,12 @@ BUCKET_S = 0.01
 
 
 def simulate(world: World, controller: Controller) -> Outcome:
-    """Runs the world for its seconds under the controller."""
+    """Run the simulated world to its end under the controller."""
     return PipelineSimulation(world).run(controller.tick)
 
 
 class PipelineSimulation:
-    """Holds the simulated pipeline; `run` drives it with any function of a measurement."""
+    """A simulated pipeline; `run` drives it with any function from measurements to records."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -62,7 +62,7 @@ class PipelineSimulation:
         self._completed = 0.0
         self._shed = 0.0
         self._offered: dict[str, float] = {}
-        """Rows of each class that the last batch was offered."""
+        """Rows that the last batch was offered, by class."""
         self._keep = KEEP_ALL
 
     def _start(self, segment: SimulatedSegment) -> RunningSegment:
@@ -82,7 +82,7 @@ class PipelineSimulation:
         return max(most, 1)
 
     def run(self, tick: Callable[[Measurement], Record]) -> Outcome:
-        """Tick by tick: advance, measure, decide, act."""
+        """Run tick by tick: advance, measure, decide, act."""
         records = []
         for number in range(1, int(self._world.seconds / self._world.tick_s + 1e-9) + 1):
             record = tick(self.advance(number * self._world.tick_s))
@@ -92,7 +92,7 @@ class PipelineSimulation:
         return self.outcome(records)
 
     def outcome(self, records: Sequence[Record]) -> Outcome:
-        """What has come of it."""
+        """The result so far, with the records of its ticks."""
         return Outcome(
             records=tuple(records),
             sojourns=tuple(record.measurement.latency for record in records),
@@ -104,7 +104,7 @@ class PipelineSimulation:
         )
 
     def act(self, decision: Decision) -> None:
-        """Cores after their time; tasks, moves and keep from each segment's next batch on."""
+        """Act on a decision: cores after `grant_s`, the rest from each segment's next batch on."""
         self._keep = self._keep.decided(decision).promised(self._world.worths)
         if decision.cores is not None:
             self._asked = decision.cores
@@ -128,7 +128,7 @@ class PipelineSimulation:
                     self._moves += len(moves)
 
     def advance(self, until_s: float) -> Measurement:
-        """Lets time pass up to the end of a tick, and measures it."""
+        """Let time pass up to the end of a tick, and measure the tick."""
         begin_s = self._now_s
         self._let_grants_come(begin_s, until_s)
         for one in self._running:
@@ -175,7 +175,7 @@ class PipelineSimulation:
         )
 
     def _shed_rows(self, one: RunningSegment, taken: KeptRows, at_s: float) -> KeptRows:
-        """The rows that a batch which reads the source keeps, as its plan on Spark would say."""
+        """The rows that a batch keeps of its source, by the same rule as a batch plan on Spark."""
         since_s = time_gathering_s(one.begun_s, one.free_s, at_s)
         keep = self._keep.of_batch(since_s, self._offered, self._world.worths)
         kept = kept_rows(
@@ -232,7 +232,7 @@ class PipelineSimulation:
                 batch.busy_within(begin_s, end_s)
                 for batch in [*running, *(batch for _, batch in ended)]
             )
-            # The next batch is to be larger than twice the last: it does not keep up.
+            # The next batch will be more than twice as large as the last: it does not keep up.
             size = max((batch.rows for _, batch in ended), default=in_batch)
             behind |= waiting > 2.2 * size and waiting > rows
         done = sum(batch.rows for batch in last)
@@ -260,7 +260,7 @@ class PipelineSimulation:
         )
 
     def _told_rate(self, at_s: float) -> float:
-        """Rows per second of the newest second that batches have told of."""
+        """The arrival rate in the newest second whose arrivals are known to the meter."""
         newest_s = 0.0
         for one in self._running:
             if one.segment.after is None:

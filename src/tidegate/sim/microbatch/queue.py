@@ -10,7 +10,7 @@ from tidegate.sim.microbatch.world import Vector
 
 @dataclass(slots=True)
 class RowQueue:
-    """For each bucket: when it arrived outside, when it is ready here, and its rows."""
+    """For each bucket: when it arrived at the source, when it is ready here, and its rows."""
 
     arrived_s: Vector
     ready_s: Vector
@@ -18,20 +18,20 @@ class RowQueue:
     taken: int = 0
 
     def take(self, until_s: float) -> tuple[Vector, Vector]:
-        """Arrival times and rows of all that are ready, which leave the queue."""
+        """Take all rows that are ready out of the queue; return their arrival times and counts."""
         end = int(np.searchsorted(self.ready_s, until_s, side="right"))
         part = slice(self.taken, end)
         self.taken = max(end, self.taken)
         return self.arrived_s[part], self.rows[part]
 
     def next_ready_s(self) -> float:
-        """When the next rows are ready."""
+        """When the next rows will be ready."""
         later = self.rows[self.taken :] > 0.0
         found = int(np.argmax(later)) if later.any() else -1
         return float(self.ready_s[self.taken + found]) if found >= 0 else math.inf
 
     def put(self, arrived_s: Vector, ready_s: float, rows: Vector) -> None:
-        """Append rows that became ready at once."""
+        """Append rows that all become ready at the same time."""
         self.arrived_s = np.concatenate([self.arrived_s[self.taken :], arrived_s])
         ready = np.full(len(rows), ready_s)
         self.ready_s = np.concatenate([self.ready_s[self.taken :], ready])
@@ -39,12 +39,12 @@ class RowQueue:
         self.taken = 0
 
     def waiting(self, at_s: float) -> float:
-        """Rows that are ready and have not been taken."""
+        """Rows that are ready but have not been taken yet."""
         end = int(np.searchsorted(self.ready_s, at_s, side="right"))
         return float(self.rows[self.taken : end].sum())
 
     def offered(self, begin_s: float, end_s: float) -> float:
-        """Rows that became ready in a span."""
+        """Rows that became ready between two times."""
         first = int(np.searchsorted(self.ready_s, begin_s, side="right"))
         last = int(np.searchsorted(self.ready_s, end_s, side="right"))
         return float(self.rows[first:last].sum())

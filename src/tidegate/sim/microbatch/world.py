@@ -1,4 +1,4 @@
-"""What a simulated pipeline, its machines and its load are like."""
+"""The description of a simulated pipeline, its machines and its load."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,15 +18,15 @@ _KEYS_SAMPLED = 20_000
 
 
 class ShardWeights(Protocol):
-    """How rows spread over the shards of a keyed stage at a time since the start."""
+    """How the rows of a keyed stage are spread over its shards, by the time since the start."""
 
     def __call__(self, at_s: float, /) -> Vector:
-        """One weight per shard, adding up to 1."""
+        """One weight per shard; they add up to 1."""
         ...
 
 
 def keyed_weights(keys: Keys, shards: int, seed: int = 0) -> ShardWeights:
-    """Weights of a key distribution whose hot keys may change, hashed to shards."""
+    """Shard weights of a key distribution, whose hot keys may change over time."""
     eras = (0, *keys.changes_ms)
     rows = np.arange(_KEYS_SAMPLED, dtype=np.int64)
     weights: list[Vector] = []
@@ -51,7 +51,7 @@ class Stage:
     work_s: float
     """Core seconds per row of the segment."""
     shards: int = 0
-    """0: a map, which is always even."""
+    """Number of shards; 0 for a map, whose tasks are always balanced."""
     weights: ShardWeights | None = None
     most_tasks: int | None = None
 
@@ -64,16 +64,16 @@ class SimulatedSegment:
     fixed_s: float
     per_task_s: float = 0.0
     gather_s: float = 0.0
-    """c_s: core seconds per row that comes from the source, kept or shed."""
+    """c_s: core seconds to read a row from the source, whether it is then kept or shed."""
     stages: tuple[Stage, ...]
     trigger_s: float = 0.0
     after: str | None = None
-    """The segment that feeds it; None: the source."""
+    """The segment that feeds it; None: it reads the source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """What the simulated machines and load are like."""
+    """A simulated pipeline with its machines and load."""
 
     segments: tuple[SimulatedSegment, ...]
     profile: Profile
@@ -88,12 +88,12 @@ class World:
     odd_batches: float = 0.0
     """Share of batches that take three times as long (garbage collection)."""
     prompt: bool = True
-    """Whether arrivals are known as they come; else as Spark's meter tells them: those of a batch
-    once its first stage is over."""
+    """Whether arrivals are known at once. If not, they are known as late as on Spark: those of a
+    batch once its first stage is over."""
     stalls: tuple[tuple[float, float], ...] = ()
-    """Spans (begin, end) in which nothing is measured: the ticks are stale."""
+    """Spans (begin, end) in which nothing is measured, so that the measurements are stale."""
     class_shares: Mapping[str, float] = field(default_factory=dict)
-    """The classes of the source's rows, and the share of the rows that each has."""
+    """The classes of the source's rows, each with its share of the rows."""
     worths: Mapping[str, Worth] = field(default_factory=dict)
     """What the rows of each class are worth."""
     seed: int = 1
@@ -105,6 +105,6 @@ class World:
             raise AskedWrongly("a simulated pipeline needs a segment and at least one tick")
         if self.class_shares and abs(sum(self.class_shares.values()) - 1.0) > 1e-9:
             raise AskedWrongly(
-                f"the classes have {sum(self.class_shares.values()):g} of the rows; let their"
-                " shares add up to 1"
+                f"the shares of the classes add up to {sum(self.class_shares.values()):g}; they"
+                " must add up to 1"
             )

@@ -1,4 +1,4 @@
-"""Many pipelines in one application, far too few cores: the overload paper's 20 to 200 queries."""
+"""Many pipelines on far too few cores: the overload paper's 20 to 200 queries."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -21,21 +21,21 @@ _WORK_S = 2e-3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crowd:
-    """What happened, once all had settled."""
+    """The result of many pipelines in one application, after they have settled."""
 
     cores: int
     latency_over_target: float
-    """Mean over the pipelines, each by its own target."""
+    """Latency over target, as a mean over the pipelines."""
     off: float
-    """How far they are from their targets, as a share of them: mean of the absolute differences."""
+    """Mean distance of the latencies from their targets, as a share of the target."""
     kept: float
     """Share of all rows that was kept."""
     least_kept: float
-    """The worst-off pipeline's share, over the mean of all."""
+    """The share that the worst-off pipeline kept, over the mean of all pipelines."""
 
 
 def crowd(count: int) -> Crowd:
-    """So many pipelines; the load leaps to about three times what the cores carry."""
+    """Simulate so many pipelines; their load jumps to about three times what the cores carry."""
     world = World(
         segments=(
             SimulatedSegment(
@@ -71,7 +71,7 @@ def crowd(count: int) -> Crowd:
 
 
 def _latency_s(outcome: Outcome) -> float:
-    """Mean of the rows completed in the judged time."""
+    """Mean latency of the rows completed after the pipelines have settled."""
     done = [
         (tick.latency.mean_s, sum(batch.rows for batch in tick.segments[0].batches))
         for record in outcome.records

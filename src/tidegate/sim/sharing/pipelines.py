@@ -1,4 +1,7 @@
-"""Several simulated pipelines in one application: each its own loop and target, the same cores."""
+"""Simulates several pipelines of one application, which share its cores.
+
+Each has its own control loop and target.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,7 +26,7 @@ from tidegate.sim.microbatch.world import World
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """A pipeline of the application."""
+    """One pipeline of the application."""
 
     world: World
     target_s: float
@@ -31,11 +34,11 @@ class Member:
 
 
 def simulate_together(members: Mapping[str, Member], cores: int) -> dict[str, Outcome]:
-    """All of them tick by tick, each by the default policy and shedder."""
+    """Run all pipelines tick by tick, each with the default policy and shedder."""
     ticks = {member.world.tick_s for member in members.values()}
     lengths = {member.world.seconds for member in members.values()}
     if len(ticks) != 1 or len(lengths) != 1:
-        raise AskedWrongly("pipelines that run together need one tick and one length")
+        raise AskedWrongly("pipelines that run together need the same tick and the same length")
     tick_s, seconds = ticks.pop(), lengths.pop()
     sharing = Sharing(cores)
     bodies = {name: PipelineSimulation(member.world) for name, member in members.items()}
@@ -54,13 +57,13 @@ def simulate_together(members: Mapping[str, Member], cores: int) -> dict[str, Ou
 
 
 def cores_in_use(outcomes: Mapping[str, Outcome]) -> NDArray[np.int64]:
-    """Of all pipelines together, tick by tick."""
+    """The cores that all pipelines together hold, tick by tick."""
     cores = np.array([outcome.cores for outcome in outcomes.values()], dtype=np.int64)
     return np.asarray(cores.sum(axis=0))
 
 
 def _controller(member: Member) -> Controller:
-    """As `start(target=..., cores=..., shed=True)` makes it."""
+    """The controller that `start(target=..., cores=..., shed=True)` would use."""
     return new_controller(
         Assembly(target=Target(member.target_s), bounds=member.bounds, shed=DEFAULT_SHEDDER)
     )

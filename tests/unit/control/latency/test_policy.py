@@ -128,7 +128,7 @@ def test_a_target_below_the_floor_is_said_with_the_floor() -> None:
 def test_a_target_beyond_the_maximum_is_said() -> None:
     policy = taught(latency_policy(TARGET_S, Bounds(1, 3)))
     decision = policy.decide(steady(31, 6000.0, 3, backlog=9000.0))
-    assert any("3 are the maximum" in note for note in decision.notes)
+    assert any("the maximum is 3" in note for note in decision.notes)
     assert decision.cores is None
 
 
@@ -278,7 +278,7 @@ def test_what_is_ready_for_a_surge_is_so_within_the_budget(rates: list[float], b
 
 
 def test_a_surge_below_one_is_refused() -> None:
-    with pytest.raises(AskedWrongly, match=r"surge factor of 0\.5"):
+    with pytest.raises(AskedWrongly, match=r"surge factor cannot be 0\.5"):
         LatencyOptions(surge_factor=0.5)
 
 

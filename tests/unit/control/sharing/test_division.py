@@ -182,7 +182,7 @@ def test_a_share_that_shrinks_is_given_up_at_once() -> None:
     found = policy.decide(tick(8), within_share(5))
     assert found.cores == 5
     assert found.tasks == {"main": 3, "late": 2}
-    assert "5 cores are its share" in found.reason
+    assert "share of the application is 5 cores" in found.reason
 
 
 def test_a_wish_beyond_the_share_is_cut() -> None:

@@ -80,7 +80,7 @@ def test_gold_is_kept_bronze_is_not() -> None:
 
 
 def test_a_class_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(AskedWrongly, match="no class 'glod' to shed by; did you mean 'gold'"):
+    with pytest.raises(AskedWrongly, match="no class of rows 'glod'; did you mean 'gold'"):
         keep_by_class(0.5, {"glod": 1.0}, {"gold": ShedClass()})
 
 
