@@ -1,7 +1,7 @@
-"""Tidegate keeps a Spark streaming pipeline inside its latency target with few cores.
+"""Tidegate keeps a Spark streaming pipeline inside its latency target with as few cores as it can.
 
 `import tidegate as tg`; then `tg.session()`, `tg.pipeline(...)` and operators such as `tg.count()`.
-Names are loaded on first use, so that commands that need no Spark start at once.
+Names are imported on first use, so that commands that do not need Spark start fast.
 """
 
 from importlib import import_module
@@ -112,7 +112,7 @@ def __getattr__(name: str) -> Any:
     if home is None:
         raise AttributeError(f"module 'tidegate' has no attribute '{name}'")
     if name == "pipeline":
-        import_module("tidegate.spark.start")  # the body that a pipeline will be started on
+        import_module("tidegate.spark.start")  # so that `start` works
     value = getattr(import_module(f"tidegate.{home}"), name)
     globals()[name] = value
     return value

@@ -1,4 +1,4 @@
-"""The command line: exits 0, 1 (it failed) or 2 (it was asked wrongly), never with a traceback."""
+"""The command line. Exits with 0, with 1 on failure, or with 2 on wrong usage; no tracebacks."""
 
 import os
 import sys
@@ -20,7 +20,7 @@ from tidegate.commands.state import state
 from tidegate.errors import AskedWrongly, TidegateError
 
 TRACEBACK = "TIDEGATE_TRACEBACK"
-"""Set it to see where an unexpected error came from."""
+"""Set this environment variable to see the traceback of an unexpected error."""
 
 app = typer.Typer(
     name="tidegate",
@@ -40,7 +40,10 @@ def _print_version(asked: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="And exit.")
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
     """Options of every command."""
@@ -59,11 +62,11 @@ app.command("planetlab")(planetlab)
 
 def _first_line(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else "it said nothing more"
+    return lines[0] if lines else "no message"
 
 
 def main() -> None:
-    """The console entry point: turns our errors into one sentence and an exit code."""
+    """The console entry point: turns errors into one sentence and an exit code."""
     try:
         app()
     except AskedWrongly as error:
@@ -72,11 +75,11 @@ def main() -> None:
     except TidegateError as error:
         complain(error)
         sys.exit(1)
-    except Exception as error:  # a fault of ours or of Spark's: what it says, not the way to it
+    except Exception as error:  # a bug here or in Spark: print its message, not its traceback
         if os.environ.get(TRACEBACK):
             raise
         what = f"{type(error).__name__}: {_first_line(error)}"
-        complain(TidegateError(f"it failed with {what}; set {TRACEBACK}=1 to see where"))
+        complain(TidegateError(f"unexpected {what}; set {TRACEBACK}=1 to see the traceback"))
         sys.exit(1)
     except KeyboardInterrupt:
         err.print("tidegate: stopped")

@@ -61,10 +61,10 @@ def test_help_of_a_command(tidegate, command: str, option: str) -> None:
     ("words", "says"),
     [
         (["demo", "--seconds", "0"], "0 seconds"),
-        (["demo", "--master", "locl[2]"], "'locl[2]' is no Spark master"),
+        (["demo", "--master", "locl[2]"], "'locl[2]' is not a Spark master"),
         (["demo", "--rate", "constant:-5"], "-5 rows/s"),
         (["bench", "sorce"], "did you mean 'source'"),
-        (["bench", "source", "odd"], "'odd' was not understood"),
+        (["bench", "source", "odd"], "cannot read 'odd'"),
     ],
 )
 def test_asked_wrongly(tidegate, words: list[str], says: str) -> None:
@@ -106,8 +106,8 @@ def test_an_unexpected_error_is_one_sentence(tidegate, monkeypatch) -> None:
     done = tidegate()
     assert done.returncode == 1
     assert done.stderr.strip() == (
-        "tidegate: it failed with RuntimeError: the engine stopped; set TIDEGATE_TRACEBACK=1 to see"
-        " where"
+        "tidegate: unexpected RuntimeError: the engine stopped; set TIDEGATE_TRACEBACK=1 to see"
+        " the traceback"
     )
     monkeypatch.setenv("TIDEGATE_TRACEBACK", "1")
     with pytest.raises(RuntimeError):

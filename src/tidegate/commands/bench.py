@@ -22,10 +22,12 @@ FREE_OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True}
 def bench(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="A benchmark, or `list`.")] = "list",
-    quick: Annotated[bool, typer.Option("--quick", help="A short form, for a first look.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Run a short version, for a first look.")
+    ] = False,
     json: Json = False,
 ) -> None:
-    """Run a benchmark; `list` names them, and further --KEY VALUE options go to the benchmark."""
+    """Run a benchmark, or `list` them all. Other --KEY VALUE options go to the benchmark."""
     known = _benchmarks()
     if name == "list":
         _print_list(known, json)
@@ -45,15 +47,15 @@ def bench(
 
 
 def _benchmarks() -> dict[str, Path]:
-    """The benchmarks of the checkout that this package is part of, or of the current directory."""
+    """The benchmarks in the checkout of this package, or else in the current directory."""
     here = Path(tidegate.__file__).resolve().parents[2] / "benchmarks"
     for directory in (here, Path.cwd() / "benchmarks"):
         if directory.is_dir():
             files = sorted(directory.glob("[!_]*.py"))
             return {file.stem: file for file in files}
     raise TidegateError(
-        "the benchmarks are part of the repository and not of the installed package; run this "
-        "from a checkout of it."
+        "the benchmarks are in the repository and not in the installed package; run this "
+        "from a checkout."
     )
 
 
@@ -74,19 +76,19 @@ def _load(path: Path) -> Any:
 
 
 def _description(path: Path) -> str:
-    """The first line of the docstring, without running the file."""
+    """The first line of the file's docstring, read without running the file."""
     return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").split("\n")[0]
 
 
 def _pairs(words: list[str]) -> dict[str, str]:
-    """`--key value` and `--key=value` as a mapping."""
+    """Parse `--key value` and `--key=value` into a mapping."""
     pairs: dict[str, str] = {}
     rest = list(words)
     while rest:
         word = rest.pop(0)
         key, equals, value = word.removeprefix("--").partition("=")
         if not word.startswith("--") or not key or (not equals and not rest):
-            raise AskedWrongly(f"'{word}' was not understood; further options are --KEY VALUE.")
+            raise AskedWrongly(f"cannot read '{word}'; further options are --KEY VALUE.")
         pairs[key] = value if equals else rest.pop(0)
     return pairs
 

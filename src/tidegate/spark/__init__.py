@@ -1,1 +1,1 @@
-"""Body 1, which runs the pipeline: the only room that knows Spark."""
+"""Runs pipelines on Spark. No other package of Tidegate imports Spark to run one."""

@@ -1,4 +1,4 @@
-"""Where Spark runs: the master string, understood before anything is started."""
+"""Parses the Spark master string, so that a mistake in it is found before anything starts."""
 
 import os
 import re
@@ -23,18 +23,18 @@ class Master:
 
     url: str
     cores: int | None
-    """Cores it has from the start, where the string says so."""
+    """The cores that the master string names; None if it names none."""
     on_this_machine: bool
-    """Every process is on this machine, so that all of them can talk over loopback."""
+    """Whether every process runs on this machine, so that all of them can use loopback."""
 
     @property
     def in_one_process(self) -> bool:
-        """Tasks are threads of the driver: no executors to ask for or to lose."""
+        """Whether tasks are threads of the driver, so that there are no executors to scale."""
         return _LOCAL.fullmatch(self.url) is not None
 
 
 def parse_master(text: str) -> Master:
-    """The master that `text` names, or one sentence about what is wrong with it."""
+    """Parse a master string. Raises `AskedWrongly` if Spark would not accept it."""
     if match := _LOCAL.fullmatch(text):
         count = match.group(1)
         cores = (os.cpu_count() or 1) if count == "*" else int(count or 1)
@@ -47,11 +47,11 @@ def parse_master(text: str) -> Master:
         return Master(text, None, on_this_machine=here)
     if text == "yarn" or _KUBERNETES.fullmatch(text):
         return Master(text, None, on_this_machine=False)
-    raise AskedWrongly(f"'{text}' is no Spark master; give one such as {EXAMPLES}.")
+    raise AskedWrongly(f"'{text}' is not a Spark master; give one such as {EXAMPLES}.")
 
 
 def require_answer(master: Master) -> None:
-    """Fails at once when nothing listens at a standalone master; Spark itself tries for minutes."""
+    """Raise if nothing listens at a standalone master. Spark itself would retry for minutes."""
     if not _STANDALONE.fullmatch(master.url):
         return
     addresses = master.url.removeprefix("spark://").split(",")

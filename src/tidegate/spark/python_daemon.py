@@ -1,8 +1,8 @@
-"""Spark's Python daemon, warmed up: it imports what every task needs before it forks workers.
+"""Spark's Python daemon, with the modules that every task needs imported before it forks workers.
 
-A fresh worker otherwise spends a second or more of CPU on importing pandas, Arrow and us. A rescale
-to more tasks needs new workers at once; forked from a warm daemon they start in milliseconds.
-Spark runs it by `spark.python.daemon.module` (tidegate.spark.session sets it).
+Otherwise each new worker spends a second or more of CPU time on importing pandas, Arrow and
+Tidegate. A rescale to more tasks needs new workers at once; forked from this daemon, they start in
+milliseconds. `tidegate.spark.session` sets `spark.python.daemon.module` to this module.
 """
 
 import gc
@@ -19,5 +19,5 @@ import tidegate.spark.batch.map_task
 import tidegate.spark.sources.arrivals  # noqa: F401
 
 if __name__ == "__main__":
-    gc.freeze()  # pages of the parent stay shared with the workers
+    gc.freeze()  # so that workers keep sharing the parent's memory pages
     manager()

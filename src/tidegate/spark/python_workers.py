@@ -1,9 +1,9 @@
-"""Python workers before they are needed.
+"""Starts Python workers before they are needed.
 
-A rescale to more tasks needs as many Python workers at once, and a new one costs a tenth of a
-second of CPU or more before it does anything: together the longest part of a rescale. So a small
-job starts one for every core as a pipeline starts, once per Spark application and beside the first
-batches. Spark keeps idle workers as long as it goes on using any.
+A rescale to more tasks needs one Python worker per task at once. Each new worker costs a tenth of a
+second of CPU time or more before it does any work, which was the longest part of a rescale. So when
+a pipeline starts, a small job starts one worker per core, in parallel with the first batches and
+once per Spark application. Spark keeps idle workers as long as it uses any worker.
 """
 
 import threading
@@ -16,12 +16,12 @@ import pyarrow.compute as compute
 from pyspark.sql import SparkSession
 
 _TOGETHER_S = 0.4
-"""A worker that is held for so long is not used again for the next task of the same job."""
+"""Each task of the job holds its worker this long, so that the next task gets another worker."""
 _begun: set[str] = set()
 
 
 def _hold(blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Keep a worker, and let it load what every task uses first."""
+    """Hold a worker, and meanwhile run the Arrow and numpy code that every task needs first."""
     until_s = time.monotonic() + _TOGETHER_S
     table = pa.table({"k": ["a", "b"], "v": [2, 1]})
     order = compute.sort_indices(table, sort_keys=[("v", "ascending"), ("k", "ascending")])
@@ -32,7 +32,10 @@ def _hold(blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def start_workers(session: SparkSession) -> threading.Thread | None:
-    """One worker per core of a master that is one process; None if that was done before."""
+    """Start one worker per core in a thread, and return the thread.
+
+    Returns None if this application has its workers already, or if it runs on a cluster.
+    """
     context = session.sparkContext
     application = str(context.applicationId)
     if application in _begun or not context._jsc.sc().isLocal():
@@ -54,6 +57,6 @@ def _run(session: SparkSession, count: int) -> None:
     held = session.range(0, count, 1, count).mapInArrow(lambda blocks: _hold(blocks), "id long")
     try:
         held.write.format("noop").mode("append").save()
-    except Exception:  # a job that ends because its Spark was stopped has not failed
+    except Exception:  # it is no failure if the job ended because Spark was stopped
         if not context._jsc.sc().isStopped():
             raise

@@ -1,4 +1,4 @@
-"""A pipeline that runs: change it while it runs, wait for it, stop it."""
+"""A handle on a running pipeline: change it while it runs, wait for it, stop it."""
 
 import shutil
 import time
@@ -24,17 +24,17 @@ _COMMIT_PATIENCE_S = 5.0
 
 
 class Loop(Protocol):
-    """Something that looks after a run while it runs."""
+    """The control loop of a run, as the run sees it."""
 
     failure: BaseException | None
-    """What ended it before its time."""
+    """The error that ended the loop early, if any."""
 
     def stop(self) -> None:
-        """Look no longer."""
+        """Stop ticking."""
         ...
 
     def leave(self) -> None:
-        """The run has ended: what it held is free."""
+        """Give the run's cores back, because the run has ended."""
         ...
 
 
@@ -49,48 +49,54 @@ class Run:
         self._queries: dict[str, StreamingQuery] = {}
         self._local_cache = local_cache
         self.loop: Loop | None = None
-        """What keeps the target, when one was given."""
+        """The control loop that keeps the target; None if no target was given."""
 
     def _begin(self, name: str, query: StreamingQuery) -> None:
         self._queries[name] = query
 
     @property
     def queries(self) -> Mapping[str, StreamingQuery]:
-        """Spark's query behind each segment."""
+        """The Spark streaming query of each segment, by the segment's name."""
         return dict(self._queries)
 
     @property
     def segments(self) -> Mapping[str, SegmentRun]:
-        """What runs the micro-batches of each segment."""
+        """The object that runs the micro-batches of each segment, by the segment's name."""
         return dict(self._segments)
 
     def boundary(self, patience_s: float = PATIENCE_S) -> AbstractContextManager[bool]:
-        """Between two micro-batches: while it is held, no batch of any segment runs."""
+        """A context between two micro-batches: inside it, no batch of any segment runs.
+
+        Its value is False if a batch did not end within `patience_s`.
+        """
         return between_batches(self._segments.values(), patience_s)
 
     @property
     def isActive(self) -> bool:  # noqa: N802 (as Spark's queries spell it)
-        """Whether all its queries run."""
+        """Whether all queries of the pipeline are running."""
         return all(query.isActive for query in self._queries.values())
 
     @property
     def ended(self) -> bool:
-        """Whether none of its queries runs any more."""
+        """Whether all queries of the pipeline have ended."""
         return not any(query.isActive for query in self._queries.values())
 
     def rescale(self, operator: str, tasks: int) -> None:
-        """Run an operator with another number of tasks from its next micro-batch on."""
+        """Change the number of tasks of an operator, from its next micro-batch on."""
         self._segment_of(operator).allocation.rescale(operator, tasks)
 
     def reroute(self, operator: str, moves: Mapping[int, int]) -> None:
-        """Move shards (shard to task) of a keyed operator from its next micro-batch on."""
+        """Move shards of a keyed operator to other tasks, from its next micro-batch on.
+
+        `moves` maps a shard to its new task.
+        """
         self._segment_of(operator).allocation.reroute(operator, moves)
 
     def shed(self, keep: float = 1.0, by_class: Mapping[str, float] | None = None) -> None:
         """Keep this fraction of the sources' rows from the next micro-batch on; 1 keeps all.
 
-        `by_class` gives single classes a fraction of their own; the others follow `keep`. A class
-        never gets less than the floor it was promised.
+        `by_class` sets the fraction of single classes; all others use `keep`. No class gets less
+        than the minimum that the pipeline declares for it.
         """
         given = dict(by_class or {})
         known = [name for part in self._segments.values() for name in part.allocation.classes]
@@ -108,16 +114,16 @@ class Run:
         self.keep_from_now(Keep(keep, given))
 
     def keep_from_now(self, keep: Keep) -> None:
-        """What micro-batches keep, from the next one on.
+        """Shed by `keep` from the next micro-batch on.
 
-        A span of arrivals that it was decided for is that of the first segment's batches; batches
-        of other segments begin in a rhythm of their own.
+        If `keep` was decided for a span of arrivals (`span_s`), that is the span of the first
+        segment's batches. Other segments start their batches at other times and ignore it.
         """
         for number, part in enumerate(self._segments.values()):
             part.allocation.shed(keep if number == 0 else replace(keep, span_s=None))
 
     def keep(self) -> Keep:
-        """What the next micro-batch keeps: the fraction, and those of single classes."""
+        """The fraction of rows that the next micro-batch keeps, overall and by class."""
         keeps = [part.allocation.keep() for part in self._segments.values()]
         by_class = {name: share for one in keeps for name, share in one.by_class.items()}
         return replace(keeps[0], by_class=by_class)
@@ -125,8 +131,8 @@ class Run:
     def counts(self) -> dict[str, SourceCount]:
         """Rows offered and kept per source, exact through crashes and restarts.
 
-        Counting begins with a checkpoint's first micro-batch when the pipeline says `.shed(...)`,
-        else with its first micro-batch that sheds.
+        If the pipeline declares `.shed(...)`, rows are counted from the checkpoint's first
+        micro-batch on, otherwise from the first micro-batch that sheds.
         """
         return {
             name: count
@@ -135,7 +141,7 @@ class Run:
         }
 
     def allocation(self) -> dict[str, OperatorPlan]:
-        """Tasks and routes that the next micro-batch will have."""
+        """The tasks and routes that the next micro-batch will use, by operator."""
         return {
             name: entry
             for segment in self._segments.values()
@@ -143,13 +149,16 @@ class Run:
         }
 
     def results(self, segment: str | None = None) -> list[BatchResult]:
-        """What the last micro-batches did, oldest first; of all segments or of one."""
+        """The results of the latest micro-batches of all segments or of one, oldest first."""
         chosen = [self._segments[segment]] if segment else list(self._segments.values())
         found = [result for part in chosen for result in list(part.results)]
         return sorted(found, key=lambda result: result.ended_s)
 
     def awaitTermination(self, timeout: float | None = None) -> bool:  # noqa: N802
-        """Wait until it ends, or for `timeout` seconds; what made it fail is raised."""
+        """Wait until the pipeline ends, or for `timeout` seconds. Returns whether it has ended.
+
+        Raises the error that made the pipeline fail.
+        """
         until = None if timeout is None else time.monotonic() + timeout
         first = next(iter(self._queries.values()))
         while self.isActive:
@@ -165,7 +174,7 @@ class Run:
         return True
 
     def _stop_the_rest(self) -> None:
-        """A pipeline runs whole or not at all: one segment that failed ends the others."""
+        """Stop all segments if one has failed: a pipeline runs as a whole or not at all."""
         if self._queries and not self.isActive and self._failed():
             self.stop()
 
@@ -173,7 +182,7 @@ class Run:
         return any(query.exception() is not None for query in self._queries.values())
 
     def processAllAvailable(self) -> None:  # noqa: N802 (as Spark's queries spell it)
-        """For tests: wait until all that has arrived, and all that follows from it, is done."""
+        """For tests: wait until every row that has arrived is processed in all segments."""
         while True:
             before = self._batches_done()
             for query in self._queries.values():
@@ -192,7 +201,7 @@ class Run:
         ]
 
     def stop(self) -> None:
-        """End on a batch boundary; a batch that runs is let finish and is committed."""
+        """Stop at a batch boundary. A running batch is finished and committed first."""
         if self.loop is not None:
             self.loop.stop()
         for segment in self._segments.values():
@@ -209,7 +218,7 @@ class Run:
             shutil.rmtree(self._local_cache, ignore_errors=True)
 
     def _await_commit(self, name: str, query: StreamingQuery) -> None:
-        """Give Spark the moment it needs to log the last batch, so that it is not repeated."""
+        """Wait a moment for Spark to log the last batch, so that a restart does not repeat it."""
         results = self._segments[name].results
         until = time.monotonic() + _COMMIT_PATIENCE_S
         while results and query.isActive and time.monotonic() < until:
@@ -228,9 +237,9 @@ class Run:
             error = None if query is None else query.exception()
             if error is None or isinstance(segment.failure, Stopping):
                 continue
-            told = plain_message(f"{segment.failure} {error}")
-            if told is not None:
-                raise TidegateError(told) from None
+            message = plain_message(f"{segment.failure} {error}")
+            if message is not None:
+                raise TidegateError(message) from None
             if isinstance(segment.failure, TidegateError):
                 raise segment.failure from None
             raise error
@@ -249,9 +258,10 @@ class Run:
 def between_batches(
     segments: Iterable[SegmentRun], patience_s: float = PATIENCE_S
 ) -> Iterator[bool]:
-    """Between two micro-batches of all of them; False when a batch did not end in time.
+    """A context in which no batch of these segments runs; its value is False on a timeout.
 
-    The segment with the longest batches is waited for first, so that it holds up no other.
+    It waits for the segment with the longest batches first, so that the others keep running
+    meanwhile.
     """
     until_s = time.monotonic() + patience_s
     with ExitStack() as held:
@@ -264,5 +274,5 @@ def between_batches(
 
 
 def _batch_s(segment: SegmentRun) -> float:
-    """How long its last batch took; nobody knows before the first one has ended."""
+    """The duration of the last batch; infinite before the first one has ended."""
     return segment.results[-1].duration_s if segment.results else float("inf")

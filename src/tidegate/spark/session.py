@@ -1,4 +1,4 @@
-"""One place that builds a Spark session, the same way on a laptop and on a cluster."""
+"""Builds Spark sessions, in the same way on a laptop and on a cluster."""
 
 import atexit
 import functools
@@ -37,12 +37,12 @@ appender.console.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n%ex
 def session(
     master: str | None = None, app: str = DEFAULT_APP, **conf: str | int | float | bool
 ) -> SparkSession:
-    """The session that runs already, or a new one on `master` (`local[*]` when nothing is said).
+    """The active session, or a new one on `master` (default: `local[*]`).
 
-    Under spark-submit the master and the settings given there stand, and only what they leave open
-    is filled in. `conf` wins over our own settings: `session("local[2]", **{"spark.ui.enabled":
-    True})`. What the JVM says goes to a file in the session's temporary directory; set
-    TIDEGATE_SPARK_LOG to a path to keep it, or to `-` to have it on the terminal.
+    Under spark-submit, its master and settings are kept, and Tidegate only sets what they leave
+    open. `conf` overrides Tidegate's settings: `session("local[2]", **{"spark.ui.enabled": True})`.
+    The JVM's output goes to a file in the session's temporary directory. Set TIDEGATE_SPARK_LOG to
+    a path to keep it, or to `-` to see it on the terminal.
     """
     asked = {key: _text(value) for key, value in conf.items()}
     place = None if master is None else parse_master(master)
@@ -57,7 +57,7 @@ def session(
 
 
 def settings(place: Master, directory: Path) -> dict[str, str]:
-    """What we set for `place`, before what the caller sets."""
+    """Tidegate's Spark settings for this master; the caller's settings override them."""
     common = {
         "spark.scheduler.mode": "FAIR",
         "spark.sql.session.timeZone": "UTC",
@@ -76,7 +76,7 @@ def settings(place: Master, directory: Path) -> dict[str, str]:
         "spark.local.dir": str(directory / "local"),
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
         "spark.ui.enabled": "false",
-        # The default one is slow on a local disk: `tidegate bench checkpoint` has the figures.
+        # The default class is slow on a local disk; `tidegate bench checkpoint` measures it.
         "spark.sql.streaming.checkpointFileManagerClass": (
             "org.apache.spark.sql.execution.streaming.checkpointing."
             "FileSystemBasedCheckpointFileManager"
@@ -90,7 +90,7 @@ def settings(place: Master, directory: Path) -> dict[str, str]:
 
 
 def _launched(place: Master, app: str, asked: Mapping[str, str]) -> SparkSession:
-    """Starts a JVM of our own (or takes the one an earlier session left) and a context in it."""
+    """Start a context in a new JVM, or in the JVM that an earlier session left running."""
     directory = _work_directory()
     log_configuration = directory / "log4j2.properties"
     log_configuration.write_text(_QUIET_LOG4J)
@@ -117,14 +117,15 @@ def _launched(place: Master, app: str, asked: Mapping[str, str]) -> SparkSession
 
 
 def _submitted(place: Master | None, app: str, asked: Mapping[str, str]) -> SparkSession:
-    """Joins the JVM that spark-submit started; its settings go before ours."""
-    # Without the connection a SparkConf is empty; with it, it has what spark-submit was given.
+    """Start a context in the JVM that spark-submit started; its settings override Tidegate's."""
+    # A SparkConf is empty until the JVM is connected; then it has spark-submit's settings.
     SparkContext._ensure_initialized()
     given = SparkConf()
     url = given.get("spark.master")
     if place is not None and url is not None and url != place.url:
         raise AskedWrongly(
-            f"spark-submit chose master '{url}', so '{place.url}' cannot be had; leave it out."
+            f"spark-submit chose master '{url}', so '{place.url}' is not available; leave the "
+            "master out."
         )
     where = parse_master(url) if url is not None else place or parse_master(DEFAULT_MASTER)
     given.setMaster(where.url)
@@ -138,9 +139,9 @@ def _submitted(place: Master | None, app: str, asked: Mapping[str, str]) -> Spar
 
 
 def _prepare_environment(place: Master, directory: Path) -> None:
-    """The part of the configuration that Spark reads from the environment only."""
+    """Set the configuration that Spark reads only from environment variables."""
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    # A SPARK_HOME of another release would start other jars than this pyspark was made for.
+    # A SPARK_HOME of another release would start jars that do not match this pyspark.
     os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
     if not place.on_this_machine:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -148,12 +149,12 @@ def _prepare_environment(place: Master, directory: Path) -> None:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     os.environ["SPARK_WORKER_DIR"] = str(directory / "workers")
-    # The JVM hands this on to every Python worker, those that plan a source among them.
+    # The JVM passes this to every Python worker, including those that plan a Python source.
     os.environ["PYTHONPATH"] = os.pathsep.join(_import_roots())
 
 
 def _gateway(conf: SparkConf) -> object:
-    """The JVM; its output, which is for diagnosis and not for people, goes to a file."""
+    """Launch the JVM. Its output goes to a log file, to keep the terminal readable."""
     if os.environ.get("TIDEGATE_SPARK_LOG") == "-":
         return launch_gateway(conf)  # type: ignore[no-untyped-call]
     with _log_file().open("ab") as log:
@@ -166,7 +167,7 @@ def _log_file() -> Path:
 
 
 def _last_words() -> str:
-    """The last lines of the JVM's log: the only cause there is when it did not come up."""
+    """The last lines of the JVM's log, the only hint when the JVM did not start."""
     log = _log_file()
     if not log.is_file():
         return ""
@@ -177,21 +178,21 @@ def _check_same_place(active: SparkSession, place: Master | None) -> None:
     running = active.sparkContext.master
     if place is not None and place.url != running:
         raise AskedWrongly(
-            f"a Spark session on '{running}' is running, so '{place.url}' cannot be had; stop it "
-            "first or leave the master out."
+            f"a Spark session on '{running}' is running, so '{place.url}' is not available; stop "
+            "it first or leave the master out."
         )
 
 
 @functools.cache
 def _work_directory() -> Path:
-    """Where Spark may write, away from the package and the current directory; gone at exit."""
+    """A temporary directory for Spark's files, removed at exit."""
     directory = Path(tempfile.mkdtemp(prefix="tidegate-"))
     atexit.register(_clean, directory, os.getpid())
     return directory
 
 
 def _clean(directory: Path, owner: int) -> None:
-    """Stops Spark before its directories go; a forked child leaves both alone."""
+    """Stop Spark and remove its directory; a forked child does neither."""
     if os.getpid() != owner:
         return
     if SparkContext._active_spark_context is not None:
@@ -200,10 +201,10 @@ def _clean(directory: Path, owner: int) -> None:
 
 
 def _import_roots() -> list[str]:
-    """Where Python workers on this machine look for modules: ours, and wherever the driver does.
+    """The module search path of Python workers on this machine: Tidegate's and the driver's.
 
-    A function of a module beside the user's script is sent by name, so that its worker has to
-    find that module. What the interpreter brings itself is left out.
+    A function from a module beside the user's script is pickled by name, so the worker has to be
+    able to import that module. Directories of the interpreter itself are left out.
     """
     ours = Path(tidegate.__file__).resolve().parent.parent
     given = [Path(entry).resolve() for entry in sys.path if Path(entry).is_dir()]

@@ -1,4 +1,4 @@
-"""Start a pipeline: check all there is to check, then one query per segment, then the loop."""
+"""Starts a pipeline: checks everything, starts one query per segment, then the control loop."""
 
 import hashlib
 import os
@@ -39,9 +39,9 @@ CACHE_VARIABLE = "TIDEGATE_CACHE"
 def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run:
     """Check the pipeline and its checkpoint, start one query per segment, and keep the target.
 
-    `checkpoint` is a directory or a URL; a second start with it goes on where the first ended.
-    Everything is checked before anything runs. docs/options.md has the options,
-    docs/decisions.md and docs/overload.md explain them.
+    `checkpoint` is a directory or a URL. A second start with the same checkpoint continues where
+    the first one ended. Everything is checked before anything runs. docs/options.md lists the
+    options; docs/decisions.md and docs/overload.md explain them.
     """
     given = filled(StartOptions, options)
     graph.check()
@@ -49,7 +49,7 @@ def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run
     _check_counts(given)
     session = _session(graph)
     if "://" not in checkpoint:
-        checkpoint = str(Path(checkpoint).absolute())  # tasks have other working directories
+        checkpoint = str(Path(checkpoint).absolute())  # tasks run in other working directories
     assembly = None
     if given["target"] is not None:
         assembly = assembly_of(session, given, classes=_classes(graph))
@@ -66,13 +66,13 @@ def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run
 
 
 def _refuse_without_target(given: Mapping[str, Any]) -> None:
-    """What says how a target is kept means nothing without one."""
+    """Refuse options that say how to keep a target when no target is given."""
     without = ("cores", "executors", "policy", "excluded", "dry_run", "shed")
     named = [name for name in without if given[name] != option(name).default]
     if named:
         raise AskedWrongly(
-            f"{' and '.join(named)} say{'s' if len(named) == 1 else ''} how a target is to be kept;"
-            " give target=, or leave this out"
+            f"{' and '.join(named)} say{'s' if len(named) == 1 else ''} how to keep a target;"
+            f" give target=, or leave {'it' if len(named) == 1 else 'them'} out"
         )
 
 
@@ -109,7 +109,7 @@ def _queries(
         segments[segment.name] = part
     local_cache = folder if session.sparkContext._jsc.sc().isLocal() else None
     run = Run(graph, segments, local_cache)
-    # Writers of channels make their directories in prepare, so any order of starting works.
+    # `prepare` has created all channel directories, so segments can start in any order.
     for name, part in segments.items():
         frames = {node.name: _stream(session, node, place) for node in part.segment.reads}
         writer = (
@@ -129,7 +129,7 @@ def _queries(
 
 
 def _interval_ms(text: str) -> int:
-    """An interval between micro-batches; Spark counts milliseconds."""
+    """The trigger interval in whole milliseconds, as Spark wants it."""
     try:
         milliseconds = round(parse_duration(text) * 1e3)
     except AskedWrongly as error:
@@ -137,7 +137,7 @@ def _interval_ms(text: str) -> int:
     if milliseconds < 1:
         raise AskedWrongly(
             f"trigger: '{text}' is shorter than a millisecond; give a longer one, or leave trigger "
-            "out and one micro-batch follows the other"
+            "out to start each micro-batch as soon as the last one ends"
         )
     return milliseconds
 
@@ -146,7 +146,7 @@ def _check_counts(given: Mapping[str, Any]) -> None:
     for name in ("tasks", "sample_every"):
         value = given[name]
         if value is not None and value < 1:
-            raise AskedWrongly(f"{name}={value}: give a whole number from 1")
+            raise AskedWrongly(f"{name}={value}: give a whole number of 1 or more")
 
 
 def _stream(session: SparkSession, node: Node, place: Checkpoint) -> DataFrame:
@@ -160,7 +160,7 @@ def _stream(session: SparkSession, node: Node, place: Checkpoint) -> DataFrame:
 
 
 def _classes(graph: Graph) -> dict[str, ShedClass]:
-    """What the classes of its sources' rows are worth; a name means the same in all of them."""
+    """The shedding classes of all sources; two sources must agree on a class of the same name."""
     found: dict[str, ShedClass] = {}
     for node in graph.nodes.values():
         if not isinstance(node, Source) or node.shedding is None:
@@ -168,8 +168,8 @@ def _classes(graph: Graph) -> dict[str, ShedClass]:
         for name, worth in node.shedding.classes.items():
             if found.setdefault(name, worth) != worth:
                 raise AskedWrongly(
-                    f"two sources say different things of the class '{name}'; say the same, or "
-                    "give one of them another name"
+                    f"two sources declare the class '{name}' differently; declare it the same way, "
+                    "or rename it in one of them"
                 )
     return found
 
@@ -181,7 +181,7 @@ def _session(graph: Graph) -> SparkSession:
 
 
 def _mark(checkpoint: str) -> str:
-    """One name per checkpoint, so that pipelines on a node keep out of each other's caches."""
+    """A name derived from the checkpoint, so that pipelines on a node have separate caches."""
     return hashlib.sha256(str(Durable(checkpoint).path("")).encode()).hexdigest()[:16]
 
 

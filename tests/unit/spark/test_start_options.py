@@ -62,8 +62,8 @@ def test_the_policies_defaults_are_the_options_defaults():
         ({"trigger": "2 secnds"}, "unknown unit of time 'secnds'; did you mean 'seconds'"),
         ({"trigger": "0 seconds"}, "^trigger: '0 seconds' is not a positive duration"),
         ({"trigger": "10us"}, "^trigger: '10us' is shorter than a millisecond"),
-        ({"tasks": 0}, "^tasks=0: give a whole number from 1"),
-        ({"sample_every": 0}, "^sample_every=0: give a whole number from 1"),
+        ({"tasks": 0}, "^tasks=0: give a whole number of 1 or more"),
+        ({"sample_every": 0}, "^sample_every=0: give a whole number of 1 or more"),
         ({"traget": "2 seconds"}, "no option 'traget'; did you mean 'target'"),
     ],
 )
