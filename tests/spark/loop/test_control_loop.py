@@ -109,7 +109,7 @@ def test_a_wrong_wish_is_refused_before_anything_starts(spark, tmp_path, options
 
 def test_a_target_out_of_reach_is_said_at_the_start(spark, tmp_path) -> None:
     flow = flow_of(spark, "constant:10", wait_s=0.0)
-    with pytest.warns(UserWarning, match="1 ms is below the floor of .* at its best"):
+    with pytest.warns(UserWarning, match="1 ms is below the floor of .* as fast as it can"):
         flow.start(str(tmp_path / "ck"), target="1 ms", cores=(1, 2)).stop()
 
 

@@ -1,1 +1,1 @@
-"""The control loop on Spark: tick, negotiate, act."""
+"""The control loop on Spark: measures, decides and acts once a tick, and negotiates for cores."""

@@ -1,4 +1,4 @@
-"""From options and a session to what a controller is assembled from; mistakes are told here."""
+"""Turns the options of `start` or `attach` into an `Assembly`, and refuses wrong ones."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -29,7 +29,7 @@ def assembly_of(
     *,
     classes: Mapping[str, Worth] | None = None,
 ) -> Assembly:
-    """What the user asked for (all options filled in), checked against the session's master."""
+    """The assembly for these options (all filled in), checked against the session's master."""
     master = parse_master(str(session.sparkContext.master))
     per_executor = 1 if master.in_one_process else cores_per_executor(session)
     bounds = bounds_of(given["cores"], given["executors"], session, per_executor)
@@ -61,11 +61,11 @@ def assembly_of(
 def bounds_of(
     cores: Count, executors: Count, session: SparkSession, cores_per_executor: int
 ) -> Bounds:
-    """The fewest and the most cores, whichever way they were given."""
+    """The fewest and the most cores, given as cores or as executors."""
     there = cores_there(session)
     if cores is not None and executors is not None:
         raise AskedWrongly(
-            f"cores={cores} and executors={executors}: they say the same thing twice; give one"
+            f"cores={cores} and executors={executors}: both set the same bounds; give one of them"
         )
     if executors is not None:
         least, most = _pair("executors", executors)
@@ -78,8 +78,8 @@ def bounds_of(
     if cores is None:
         if there is None:
             raise AskedWrongly(
-                "give cores=(least, most) or executors=(least, most): a cluster does not say how"
-                " many it has"
+                "give cores=(least, most) or executors=(least, most): a cluster does not tell"
+                " how many it has"
             )
         return Bounds(1, there)
     least, most = _pair("cores", cores)
@@ -90,8 +90,8 @@ def bounds_of(
         )
     if most < cores_per_executor:
         raise AskedWrongly(
-            f"cores=({least}, {most}), but an executor has {cores_per_executor}; raise the maximum"
-            " to one executor at least"
+            f"cores=({least}, {most}), but one executor has {cores_per_executor}; raise the"
+            " maximum to that at least"
         )
     return Bounds(least, most)
 

@@ -1,4 +1,4 @@
-"""Queries that run already, unchanged: measured by their progress, scaled by executors."""
+"""Attaches to running queries: measures their progress reports and scales their executors."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ from tidegate.spark.measure.busy_cores import ExecutorTime
 from tidegate.spark.options import AttachOptions, filled, takes
 
 _ATTACHED: dict[str, "Attachment"] = {}
-"""The attachment of each Spark application: two would undo each other's work."""
+"""The attachment of each Spark application. Two would undo each other's requests."""
 _ONE_AT_A_TIME = threading.Lock()
 
 
@@ -38,11 +38,12 @@ _ONE_AT_A_TIME = threading.Lock()
 def attach(
     spark_or_query: SparkSession | StreamingQuery, **options: Unpack[AttachOptions]
 ) -> "Attachment":
-    """Keep running queries within a target by executors alone, with no change to their code.
+    """Keep running queries within a target by scaling executors, without changing their code.
 
-    A session means all its queries, those that start later included; a query means that one. On
-    `local[...]` there are no executors: queries are measured, decisions are recorded, and nothing
-    is changed. docs/options.md has the options, docs/attach.md has the rest.
+    Given a session, it takes all its queries, including those that start later. Given a query, it
+    takes only that one. On `local[...]` there are no executors: queries are measured and decisions
+    recorded, but nothing is changed. docs/options.md lists the options; docs/attach.md explains
+    the rest.
     """
     given = filled(AttachOptions, options)
     session, queries = _what(spark_or_query)
@@ -55,13 +56,13 @@ def attach(
         other = _ATTACHED.get(application)
         if other is not None and other.attached:
             raise AskedWrongly(
-                "something is attached to this Spark application already; stop it first, or attach "
-                "to the session, which takes all its queries"
+                "Tidegate is already attached to this Spark application; stop that first, or "
+                "attach once to the session, which takes all its queries"
             )
         negotiator = _negotiator(session, assembly, master, dry_run=given["dry_run"])
         note = None
         if master.in_one_process:
-            note = f"{master.url} has no executors to scale: measured and recorded only"
+            note = f"{master.url} has no executors to scale: queries are only measured and recorded"
         attachment = Attachment(
             session,
             spark_or_query if isinstance(spark_or_query, StreamingQuery) else None,
@@ -80,7 +81,7 @@ def attach(
 def _negotiator(
     session: SparkSession, assembly: Assembly, master: Master, *, dry_run: bool
 ) -> Negotiator:
-    """Who asks for executors: nobody in one process and in a dry run."""
+    """The negotiator for executors; in one process and in a dry run it requests nothing."""
     per_executor = assembly.cores_per_executor
     if master.in_one_process:
         return LocalBudget(session.sparkContext.defaultParallelism)
@@ -90,13 +91,13 @@ def _negotiator(
         session,
         per_executor,
         assembly.bounds.clamp(executors_up(session) * per_executor),
-        # All queries, also those it is not attached to: they need their shuffle files, too.
+        # All queries of the session, because those not attached to need their shuffle files, too.
         boundary=QueryBoundary(session, lambda: session.streams.active),
     )
 
 
 class Attachment(Ticker):
-    """What looks after attached queries; `stop` ends it, and leaves queries and executors alone."""
+    """The control loop of attached queries. `stop` ends it; queries and executors stay."""
 
     def __init__(
         self,
@@ -118,32 +119,32 @@ class Attachment(Ticker):
 
     @property
     def attached(self) -> bool:
-        """Whether it still looks: neither stopped, nor its query ended, nor failed."""
+        """Whether the loop still works: it was not stopped, did not fail, and its query runs."""
         return not self._ended.is_set() and not self.over and self.failure is None
 
     @property
     def alive(self) -> bool:
-        """Whether the Spark application runs, and the query when it was attached to one."""
+        """Whether the Spark application is running, and the query if attached to a single one."""
         if self._context.isStopped():
             return False
         return self._query is None or self._query.isActive
 
     @property
     def over(self) -> bool:
-        """The query that it was attached to has ended, or the whole application."""
+        """Whether the query it was attached to, or the whole application, has ended."""
         return not self.alive
 
     def measure(self, now_s: float) -> Measurement:
-        """By the queries' progress."""
+        """Measure the tick that ends now from the queries' progress reports."""
         return self.meter.measure(now_s)
 
     def act(self, decision: Decision) -> None:
-        """Ask for executors or let them go; tasks are the queries' own."""
+        """Request or release executors. The number of tasks is left to the queries."""
         if decision.cores is not None:
             self.negotiator.ask(decision.cores)
 
     def notes(self) -> tuple[str, ...]:
-        """Executors that have not come in time; that there are none to scale."""
+        """Notes for the record: overdue executors, or that there are no executors to scale."""
         said = super().notes()
         return said if self._note is None else (*said, self._note)
 
@@ -160,7 +161,7 @@ class Attachment(Ticker):
 
 
 class _Untouched:
-    """The executors that are there, for a dry run: nothing is asked for and nothing let go."""
+    """The negotiator of a dry run: counts executors, and neither requests nor releases any."""
 
     grant_s: float | None = None
 
@@ -170,7 +171,7 @@ class _Untouched:
 
     @property
     def asked(self) -> int:
-        """Those that are there."""
+        """The cores that are up, because a dry run requests none."""
         return self.granted()
 
     def granted(self) -> int:
@@ -178,25 +179,25 @@ class _Untouched:
         return executors_up(self._session) * self._per_executor
 
     def ask(self, cores: int) -> None:
-        """A dry run acts on nothing, so this is never called."""
+        """Fail: a dry run acts on nothing, so nobody may call this."""
         raise AssertionError(f"a dry run asked for {cores} cores")
 
     def let_go(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def overdue(self) -> str | None:
-        """Nothing was asked for."""
+        """None, because nothing was requested."""
         return None
 
 
 def _what(
     given: SparkSession | StreamingQuery,
 ) -> tuple[SparkSession, Callable[[], Sequence[StreamingQuery]]]:
-    """The session, and how to find the queries that run now."""
+    """The session, and a function that returns the queries running now."""
     if isinstance(given, StreamingQuery):
         query = given
         if not query.isActive:
-            raise AskedWrongly("the query has ended; attach to one that runs")
+            raise AskedWrongly("the query has ended; attach to a running one")
         session = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
         return session, lambda: [query] if query.isActive else []
     if isinstance(given, SparkSession):

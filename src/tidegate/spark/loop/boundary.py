@@ -1,11 +1,11 @@
-"""Between two micro-batches of queries that are not ours.
+"""Holds queries that Tidegate did not start between two micro-batches.
 
-An executor holds shuffle files, so it may go only when no batch needs them any more; a moment
-without running tasks is not enough, since it may lie between two stages. Spark's query thread takes
-the query's progress lock twice a batch: before it logs the offsets of a new one, and after the work
-of the last one, before it commits that. Whoever has the lock while the thread waits for it knows
-that no job of this query runs, that none needs what an earlier one left, and that none begins. The
-thread loses no time until then: a batch that runs goes on to its end.
+An executor holds shuffle files, so it may be released only when no batch needs them any more. A
+moment without running tasks is not enough, because it may lie between two stages. Spark's query
+thread takes the query's progress lock twice per batch: before it logs the offsets of a new batch,
+and after a batch's work, before the commit. While we hold that lock and the thread waits for it, no
+job of the query is running, no job needs earlier shuffle files, and no job can start. Until then
+the query loses no time: a running batch goes on to its end.
 """
 
 import time
@@ -20,15 +20,16 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tidegate.errors import AskedWrongly
 
 PATIENCE_S = 2.0
-"""How long a tick waits for the boundary; the next one goes on waiting."""
+"""How long a tick waits for a batch boundary; after that, the next tick tries again."""
 _LOOK_EVERY_S = 0.005
 
 
 class QueryBoundary:
-    """Call it for a context in which no batch of any of the queries runs, if that can be had soon.
+    """Makes contexts in which no batch of any of the queries runs.
 
-    The context's value says whether it was reached. The query with the longest batches is waited
-    for first: it is delayed by the batches of the others at most, and they not at all by its own.
+    The context's value says whether this was reached in time. The query with the longest batches is
+    waited for first: at most it is then delayed by the shorter batches of the others, and they are
+    not delayed by its long ones.
     """
 
     def __init__(
@@ -40,10 +41,10 @@ class QueryBoundary:
         pause: Callable[[float], object] = time.sleep,
     ) -> None:
         if not isinstance(session.sparkContext._gateway, ClientServer):
-            # The JVM would lock in one thread and unlock in another.
+            # Without pinned threads, the JVM could lock in one thread and unlock in another.
             raise AskedWrongly(
-                "PYSPARK_PIN_THREAD is false, and executors cannot be let go safely then; leave it"
-                " out, which means true"
+                "PYSPARK_PIN_THREAD is false, so executors cannot be released safely; unset it,"
+                " which means true"
             )
         self._jvm: Any = session.sparkContext._jvm
         self._queries = queries
@@ -52,7 +53,7 @@ class QueryBoundary:
 
     @contextmanager
     def __call__(self) -> Iterator[bool]:
-        """Hold every query between two batches; False when one did not come there in time."""
+        """Hold every query between two batches; False if a query did not get there in time."""
         until_s = self._clock() + PATIENCE_S
         with ExitStack() as held:
             running = sorted(self._queries(), key=_batch_ms, reverse=True)
@@ -73,13 +74,13 @@ class QueryBoundary:
 
 
 def _waits(query: StreamingQuery, execution: Any, lock: Any) -> bool:
-    """Whether it waits for its lock, for its next trigger, or has ended."""
+    """Whether the query waits for its lock or its next trigger, or has ended."""
     if lock.hasQueuedThread(execution.queryExecutionThread()):
         return True
     return not query._jsq.status().isTriggerActive() or not query.isActive
 
 
 def _batch_ms(query: StreamingQuery) -> float:
-    """How long its last batch took; nobody knows before the first one has ended."""
+    """The duration of the last batch; infinite before the first one has ended."""
     progress = query.lastProgress
     return float("inf") if progress is None else progress["durationMs"].get("triggerExecution", 0)

@@ -1,4 +1,4 @@
-"""The loop on Spark: measure, decide, act, record, once a tick, beside the running queries."""
+"""The control loop of a pipeline on Spark: measures, decides, acts and records once a tick."""
 
 from functools import partial
 
@@ -19,13 +19,13 @@ from tidegate.spark.sharing.core_pool import joined
 from tidegate.spark.state.files import Durable
 
 _FIRST_BATCHES = 3
-"""After each of these the loop decides before the next one is planned."""
+"""After each of this many first batches, the loop decides before the next batch is planned."""
 _PATIENCE_S = 1.0
-"""A tick takes some hundredths; a batch does not wait for longer than this."""
+"""The longest that a batch waits for a tick. A tick takes some hundredths of a second."""
 
 
 class ControlLoop(Ticker):
-    """Looks after a pipeline's run: cores, tasks and routes."""
+    """Controls the cores, tasks, routes and shedding of one running pipeline."""
 
     def __init__(
         self, run: Run, session: SparkSession, assembly: Assembly, checkpoint: str
@@ -58,30 +58,30 @@ class ControlLoop(Ticker):
 
     @property
     def over(self) -> bool:
-        """Whether the run has ended, be it by a failure that nobody has looked at yet."""
+        """Whether the run has ended, for instance by a failure that nobody has handled yet."""
         ended = self._run.ended
         if ended:
             self.leave()
         return ended
 
     def leave(self) -> None:
-        """The cores are the other pipelines'."""
+        """Leave the pool of cores, so that other pipelines can have this one's."""
         self._part.leave()
 
     def measure(self, now_s: float) -> Measurement:
-        """By the pipeline's meter."""
+        """Measure the tick that ends now with the pipeline's meter."""
         return self.meter.measure(now_s)
 
     def share_of(self, claim: Claim) -> int | None:
-        """What the application's other pipelines leave to this one."""
+        """The cores that the application's other pipelines leave to this one; None for no limit."""
         return self._part.share_of(claim)
 
     def _before_batch(self, part: SegmentRun) -> None:
         """After a batch that overran the target, decide again before planning the next one.
 
         Rows kept arriving while it ran, so the next batch would overrun by the same factor. The
-        first batches are each looked at, because they also wait for Spark to get going. Batches on
-        target wait for nothing.
+        loop also decides after each of the first batches, because Spark is still warming up. No
+        other batch waits for a decision.
         """
         done = part.results
         first = 1 <= len(done) <= _FIRST_BATCHES
@@ -89,7 +89,7 @@ class ControlLoop(Ticker):
             self.hurry(_PATIENCE_S)
 
     def act(self, decision: Decision) -> None:
-        """Do what was decided: cores, tasks, routes, shedding; all hold from the next batch on."""
+        """Apply a decision on cores, tasks, routes and shedding, from the next batch on."""
         if decision.cores is not None:
             self.negotiator.ask(decision.cores)
         for operator, tasks in decision.tasks.items():

@@ -1,4 +1,4 @@
-"""How cores are got and given back (DRS IV-B's negotiator)."""
+"""Requests cores and gives them back (the negotiator of DRS, section IV-B)."""
 
 import time
 from collections.abc import Callable
@@ -11,41 +11,41 @@ from tidegate.errors import AskedWrongly
 from tidegate.spark.master import parse_master
 
 GRANT_PATIENCE_S = 60.0
-"""Without a time learned yet, a request is overdue after this."""
+"""A request is overdue after this long, until the usual time of a grant is known."""
 
 
 class Negotiator(Protocol):
-    """Asks for cores and knows how many there are."""
+    """Requests cores, gives them back, and knows how many are up."""
 
     @property
     def asked(self) -> int:
-        """Cores asked for."""
+        """The number of cores requested in all."""
         ...
 
     @property
     def grant_s(self) -> float | None:
-        """How long a grant takes here, as observed; None before the first one."""
+        """The observed time from a request to its grant; None before the first grant."""
         ...
 
     def granted(self) -> int:
-        """Cores that are up; call it every tick, it learns how long grants take."""
+        """The cores that are up. Call this every tick: it also measures how long grants take."""
         ...
 
     def ask(self, cores: int) -> None:
-        """Have so many cores in all, from as soon as they can be had."""
+        """Request this many cores in all."""
         ...
 
     def let_go(self) -> None:
-        """Give back what is too many, as far as it can go now; call it every tick."""
+        """Give back surplus cores that can be released now. Call this every tick."""
         ...
 
     def overdue(self) -> str | None:
-        """What was asked for and did not come in time, in words."""
+        """A sentence about a request that was not granted in time; None if there is none."""
         ...
 
 
 class LocalBudget:
-    """Threads of one process: cores are a budget that is there at once."""
+    """Cores of a single process: its threads, of which any number is available at once."""
 
     grant_s: float | None = 0.0
 
@@ -53,28 +53,28 @@ class LocalBudget:
         self.asked = cores
 
     def granted(self) -> int:
-        """All that was asked for."""
+        """All cores that were requested."""
         return self.asked
 
     def ask(self, cores: int) -> None:
-        """There at once."""
+        """Set the number of cores, which takes effect at once."""
         self.asked = cores
 
     def let_go(self) -> None:
-        """A budget is gone when it is asked no more."""
+        """Do nothing: `ask` has already lowered the number."""
 
     def overdue(self) -> str | None:
-        """Never."""
+        """None, because every request is granted at once."""
         return None
 
 
 class ExecutorNegotiator:
-    """Executors of any cluster manager, through Spark's own calls.
+    """Requests and releases executors of any cluster manager through Spark's own calls.
 
-    Those that are too many go at a batch boundary: none has a task or a shuffle file that a batch
-    still needs. The target is lowered first, so that none comes back. Spark itself refuses to
-    remove one that is busy all the same, with somebody else's job, under the lock by which it hands
-    out tasks: it goes at a later boundary.
+    Surplus executors are released at a batch boundary, when no batch needs their tasks or shuffle
+    files. The requested total is lowered first, so that Spark does not replace them. An executor
+    may still be busy with a job of another part of the application. Spark checks this under the
+    lock by which it assigns tasks, and refuses to remove it; it is released at a later boundary.
     """
 
     def __init__(
@@ -94,20 +94,20 @@ class ExecutorNegotiator:
         self._clock = clock
         self._wanted = self._executors_for(cores)
         self._waiting: list[tuple[int, float]] = []
-        """Executors asked for in all, and when; the oldest first, those that have come left out."""
+        """Requests not granted yet, oldest first: total executors, and the time of the request."""
         self.grant_s: float | None = None
         self.released: list[str] = []
-        """Executors that were let go, in order."""
+        """The executors that were released, in order."""
         if self._wanted != len(self._staying()):
             self.ask(cores)
 
     @property
     def asked(self) -> int:
-        """Cores asked for: whole executors."""
+        """The cores requested, in whole executors."""
         return self._wanted * self._per_executor
 
     def granted(self) -> int:
-        """Cores of the executors that are up and stay."""
+        """The cores of the executors that are up and not being released."""
         count = len(self._staying())
         while self._waiting and self._waiting[0][0] <= count:
             _, asked_s = self._waiting.pop(0)
@@ -115,7 +115,7 @@ class ExecutorNegotiator:
         return count * self._per_executor
 
     def ask(self, cores: int) -> None:
-        """Request executors; with fewer than there are, `let_go` will have some to release."""
+        """Request executors. If these are fewer than are up, `let_go` releases the surplus."""
         self._wanted = self._executors_for(cores)
         self._request(self._wanted)
         self._waiting = [one for one in self._waiting if one[0] <= self._wanted]
@@ -123,7 +123,7 @@ class ExecutorNegotiator:
             self._waiting.append((self._wanted, self._clock()))
 
     def let_go(self) -> None:
-        """Release those that are too many, the newest first, if a batch boundary comes in time."""
+        """Release surplus executors, newest first, if a batch boundary is reached in time."""
         if len(self._staying()) <= self._wanted:
             return
         with self._boundary() as reached:
@@ -131,14 +131,15 @@ class ExecutorNegotiator:
             going = _newest_first(there)[: max(0, len(there) - self._wanted)]
             if not reached or not going:
                 return
-            # The target is lowered already; a failure is not counted, and a busy one not forced.
+            # The requested total is already lowered. Do not count this as a failure, and do not
+            # force the removal of a busy executor.
             gone = self._context.schedulerBackend().killExecutors(
                 self._sequence(going), False, False, False
             )
             self.released += _strings(gone)
 
     def overdue(self) -> str | None:
-        """A request that was not granted in three times the usual time."""
+        """A sentence about a request that has waited three times as long as usual."""
         if not self._waiting:
             return None
         executors, asked_s = self._waiting[0]
@@ -148,7 +149,7 @@ class ExecutorNegotiator:
             return None
         missing = executors - len(self._staying())
         return (
-            f"{missing} of {executors} executors asked for {waited_s:.0f} s ago have not come "
+            f"{missing} of {executors} executors requested {waited_s:.0f} s ago have not started "
             f"(usual: {usual_s:.0f} s); the cluster may be full"
         )
 
@@ -158,7 +159,7 @@ class ExecutorNegotiator:
         )
 
     def _staying(self) -> list[str]:
-        """Executors that are up; one that was told to go is listed until its process has ended."""
+        """Executors that are up and not being released; Spark lists those until they exit."""
         backend = self._context.schedulerBackend()
         return [one for one in _strings(backend.getExecutorIds()) if backend.isExecutorActive(one)]
 
@@ -172,21 +173,21 @@ class ExecutorNegotiator:
         return max(1, -(-cores // self._per_executor))
 
     def _learned(self, seconds: float) -> float:
-        """Halfway to the newest observation: what a scaling takes, not what was configured."""
+        """The new estimate of the time of a grant: halfway from the old one to this observation."""
         return seconds if self.grant_s is None else 0.5 * (self.grant_s + seconds)
 
 
 def refuse_dynamic_allocation(session: SparkSession) -> None:
-    """Two that ask for executors would undo each other's work."""
+    """Refuse Spark's dynamic allocation: it and Tidegate would undo each other's requests."""
     if session.sparkContext.getConf().get("spark.dynamicAllocation.enabled", "false") == "true":
         raise AskedWrongly(
-            "spark.dynamicAllocation.enabled is true, and it would undo what Tidegate decides; set "
-            "it to false, or give no executors to scale"
+            "spark.dynamicAllocation.enabled is true and would undo Tidegate's decisions; set "
+            "it to false, or start without a target"
         )
 
 
 def cores_per_executor(session: SparkSession) -> int:
-    """Cores of one executor: as configured, else as those that are up have them."""
+    """The cores of one executor: as configured, else as the running executors have them."""
     url = parse_master(str(session.sparkContext.master)).url
     if url.startswith("local-cluster"):
         return int(url.split("[")[1].split(",")[1])
@@ -199,7 +200,7 @@ def cores_per_executor(session: SparkSession) -> int:
 
 
 def cores_there(session: SparkSession) -> int | None:
-    """All the cores that can be had, where the master or the configuration says so."""
+    """The most cores this application can have; None if neither master nor configuration says."""
     master = parse_master(str(session.sparkContext.master))
     if master.in_one_process:
         return int(session.sparkContext.defaultParallelism)
@@ -209,12 +210,12 @@ def cores_there(session: SparkSession) -> int | None:
 
 
 def executors_up(session: SparkSession) -> int:
-    """How many executors are registered now."""
+    """The number of executors registered now."""
     return int(session.sparkContext._jsc.sc().getExecutorIds().size())
 
 
 def _newest_first(executors: list[str]) -> list[str]:
-    """The newest go first: the oldest have the warmest caches."""
+    """Executors in the order of release: newest first, because the oldest have warm caches."""
     return sorted(executors, key=lambda name: (len(name), name), reverse=True)
 
 

@@ -1,10 +1,10 @@
-"""Whether a target is within reach, checked before anything starts.
+"""Checks, before anything starts, whether a latency target can be reached at all.
 
-Two things are certain: with a trigger, a row waits half of its interval on average, and no
-micro-batch is quicker than an empty Spark job. A target below that is refused with shedding,
-because rows would be dropped for nothing; without shedding it is a warning, and the pipeline runs
-at its best. The records of an earlier run on the same checkpoint know more; what they object to is
-a warning, too.
+Two limits are certain: with a trigger, a row waits half of the interval on average, and no
+micro-batch is faster than an empty Spark job. With shedding, a target below these limits is
+refused, because rows would be dropped for nothing. Without shedding it only causes a warning, and
+the pipeline runs as fast as it can. If the checkpoint has records of an earlier run, the target is
+also compared with what that run reached; this, too, only causes warnings.
 """
 
 import time
@@ -23,16 +23,16 @@ from tidegate.spark.master import parse_master
 from tidegate.spark.state.files import Durable
 
 _PROBED_BELOW_S = 1.0
-"""No empty job takes so long that a longer target could be out of reach."""
+"""Targets of this length or more are not probed: an empty job is always faster."""
 _PROBES = 3
 _CERTAIN = 0.5
-"""Of an empty job's time: jobs get quicker as the JVM gets warm."""
+"""The share of a probed job's time that counts as certain: jobs get faster as the JVM warms up."""
 
 
 def check_reach(
     session: SparkSession, assembly: Assembly, checkpoint: str, trigger_s: float
 ) -> None:
-    """Refuse a target that is certainly out of reach, and warn of one that was so last time."""
+    """Refuse a target that is certainly out of reach; warn of one that an earlier run missed."""
     target_s, over_mean = assembly.target.latency_s, assembly.target.steady_ratio
     master = parse_master(str(session.sparkContext.master))
     least_s = 0.0
@@ -44,7 +44,7 @@ def check_reach(
     except AskedWrongly as error:
         if assembly.shed is not None:
             raise
-        _say(f"{error}; it runs at its best")
+        _say(f"{error}; the pipeline will run as fast as it can")
         return
     known = _earlier(checkpoint)
     if known is not None:
@@ -64,7 +64,7 @@ def _say(sentence: str) -> None:
 
 
 def empty_job_s(session: SparkSession) -> float:
-    """The shortest of some jobs with one task and no rows."""
+    """The shortest time of several Spark jobs with one task and no rows."""
     spent_s = []
     for _ in range(_PROBES + 1):
         begun = time.perf_counter()
@@ -80,5 +80,5 @@ def _earlier(checkpoint: str) -> Earlier | None:
         return None
     try:
         return earlier(read_readable(newest).records)
-    except TidegateError:  # none that can be read
+    except TidegateError:  # none of the records can be read
         return None

@@ -1,4 +1,7 @@
-"""The thread that ticks: measure, decide, act, record; what is measured and done is its heirs'."""
+"""The thread of a control loop: each tick, it measures, decides, acts and records.
+
+Subclasses say how to measure and how to act.
+"""
 
 import math
 import threading
@@ -20,7 +23,7 @@ _REMEMBERED = 7200
 
 
 class Ticker(ABC):
-    """Ticks in a thread of its own; what it does is in the records."""
+    """Runs a controller once a tick in its own thread, and keeps a record of each tick."""
 
     def __init__(
         self,
@@ -34,7 +37,7 @@ class Ticker(ABC):
         self.negotiator = negotiator
         self.records: deque[Record] = deque(maxlen=_REMEMBERED)
         self.watchers: list[Callable[[Record], None]] = []
-        """Called with every record, in the loop's thread."""
+        """Functions called with every record, in the loop's thread."""
         self.failure: BaseException | None = None
         self._tick_s = tick_s
         self._writer = writer
@@ -42,37 +45,37 @@ class Ticker(ABC):
         self._woken = threading.Event()
         self._done = threading.Condition()
         self._looked_s = -math.inf
-        """When the last tick that is done began, by the monotonic clock."""
+        """The start of the last completed tick, by the monotonic clock."""
         self._thread = threading.Thread(target=self._ticks, name="tidegate-loop", daemon=True)
 
     @property
     @abstractmethod
     def alive(self) -> bool:
-        """Whether what is looked after runs; when it does not, a tick that fails is no failure."""
+        """Whether the controlled queries are running; if not, an error in a tick is ignored."""
 
     @abstractmethod
     def measure(self, now_s: float) -> Measurement:
-        """The tick that ends now."""
+        """Measure the tick that ends now."""
 
     @abstractmethod
     def act(self, decision: Decision) -> None:
-        """Do what was decided."""
+        """Apply a decision."""
 
     def share_of(self, claim: Claim) -> int | None:
-        """The cores that others leave to what is looked after; None: it shares with nobody."""
+        """The cores that other pipelines leave to this one; None if it shares with nobody."""
         return None
 
     @property
     def over(self) -> bool:
-        """Whether there will never be anything to look after again."""
+        """Whether the controlled queries have ended for good, so that the loop can end."""
         return False
 
     def start(self) -> None:
-        """Tick until `stop`."""
+        """Start the thread, which ticks until `stop`."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Finish the tick that runs, then no more."""
+        """Finish the current tick, then end the thread and close the record file."""
         self._ended.set()
         self._woken.set()
         if self._thread is not threading.current_thread():
@@ -81,7 +84,7 @@ class Ticker(ABC):
             self._writer.close()
 
     def hurry(self, patience_s: float) -> bool:
-        """Tick now and not when it is due, and wait for it; False when that takes too long."""
+        """Tick now, before the next one is due, and wait for it; False if that takes too long."""
         asked_s = time.monotonic()
         self._woken.set()
         with self._done:
@@ -111,7 +114,7 @@ class Ticker(ABC):
                 raise
 
     def tick(self, now_s: float) -> Record:
-        """One tick: measure, decide, act, record."""
+        """Run one tick: measure, decide, act, record."""
         begun_s = time.monotonic()
         record = self.controller.tick(self.measure(now_s), self.share_of)
         notes = self.notes()
@@ -132,6 +135,6 @@ class Ticker(ABC):
         return record
 
     def notes(self) -> tuple[str, ...]:
-        """What a person should know of the body: executors that have not come in time."""
+        """Notes for the record about this cluster, such as executors that are overdue."""
         overdue = self.negotiator.overdue()
         return () if overdue is None else (overdue,)

@@ -149,7 +149,7 @@ def test_executors_that_do_not_come_are_said_until_they_do(monkeypatch) -> None:
     world.grant_s = 75.0
     records = drive(monkeypatch, world, 120, most=8)
     said = [
-        [note for note in record.decision.notes if "have not come" in note] for record in records
+        [note for note in record.decision.notes if "have not started" in note] for record in records
     ]
     first = next(place for place, notes in enumerate(said) if notes)
     asked = next(place for place, record in enumerate(records) if record.acted)

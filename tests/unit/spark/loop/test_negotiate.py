@@ -64,7 +64,7 @@ def test_what_does_not_come_in_time_is_said() -> None:
     assert found.overdue() is None
     cluster.now_s = GRANT_PATIENCE_S + 1.0
     said = found.overdue()
-    assert said is not None and said.startswith("2 of 4 executors asked for 61 s ago")
+    assert said is not None and said.startswith("2 of 4 executors requested 61 s ago")
 
 
 def test_what_is_too_many_goes_at_a_batch_boundary_the_newest_first() -> None:
@@ -149,9 +149,9 @@ def assembled(cluster: FakeCluster, cores: tuple[int, int] | None, executors=Non
     [
         ("local-cluster[4,2,1024]", {}, (1, 9), "the master has 8"),
         ("local-cluster[4,2,1024]", {}, (4, 3), "minimum from 1 up to the maximum"),
-        ("local-cluster[4,2,1024]", {}, (1, 1), "an executor has 2"),
+        ("local-cluster[4,2,1024]", {}, (1, 1), "one executor has 2"),
         ("spark://host:7077", {"spark.cores.max": "6"}, (1, 8), "the master has 6"),
-        ("spark://host:7077", {}, None, "a cluster does not say how many it has"),
+        ("spark://host:7077", {}, None, "a cluster does not tell how many it has"),
         ("yarn", {"spark.dynamicAllocation.enabled": "true"}, (1, 8), "dynamicAllocation"),
     ],
 )
@@ -175,5 +175,5 @@ def test_executors_are_cores_of_whole_executors() -> None:
     assert assembled(cluster, None, executors=3).bounds == Bounds(6, 6)
     with pytest.raises(AskedWrongly, match=r"executors=\(1, 5\), but the master has 4"):
         assembled(cluster, None, executors=(1, 5))
-    with pytest.raises(AskedWrongly, match="they say the same thing twice"):
+    with pytest.raises(AskedWrongly, match="both set the same bounds"):
         assembled(cluster, (2, 8), executors=(1, 4))
