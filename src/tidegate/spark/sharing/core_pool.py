@@ -1,9 +1,9 @@
 """The pool of cores that the pipelines of one Spark application share.
 
-Spark knows one number of executors for an application, so pipelines that each asked for their own
-would undo each other's requests. Here they ask for the sum, and share the cores that there are
-(`control/sharing`). There is one `CorePool` per SparkContext. A pipeline joins it when its control
-loop starts and leaves it when it stops.
+Spark keeps one number of executors per application, so pipelines that each requested their own
+would undo each other's requests. The pool requests the sum, and divides the available cores among
+the pipelines (`control/sharing`). There is one `CorePool` per SparkContext. A pipeline joins it
+when its control loop starts and leaves it when it stops.
 """
 
 import threading
@@ -25,21 +25,21 @@ _guard = threading.Lock()
 
 
 class Pipeline(Protocol):
-    """What is to be known of a pipeline that runs."""
+    """A running pipeline, as the pool sees it."""
 
     @property
     def ended(self) -> bool:
-        """Whether none of its queries runs any more."""
+        """Whether all queries of the pipeline have ended."""
         ...
 
     @property
     def segments(self) -> Mapping[str, SegmentRun]:
-        """What runs the micro-batches of each segment."""
+        """The object that runs the micro-batches of each segment, by the segment's name."""
         ...
 
 
 class CorePool:
-    """The pipelines of one application that keep targets."""
+    """The cores of one application, shared by its pipelines that have a target."""
 
     def __init__(self, cores: int | None, cores_per_executor: int) -> None:
         self._lock = threading.Lock()
@@ -48,7 +48,7 @@ class CorePool:
         self._sharing = None if cores is None else Sharing(cores, cores_per_executor)
         self._parts: dict[str, Part] = {}
         self.executors: ExecutorNegotiator | None = None
-        """Who asks Spark; None in one process, where cores are a budget that is there at once."""
+        """Requests executors from Spark; None in one process, where cores are available at once."""
 
     def join(
         self,
@@ -59,7 +59,7 @@ class CorePool:
         local: bool,
         cores: int,
     ) -> "Part":
-        """A pipeline that starts with so many cores."""
+        """Add a pipeline, which starts with this many cores."""
         part = Part(self, name, run, self._whole(cores))
         with self._lock:
             before = self._parts.get(name)
@@ -75,10 +75,10 @@ class CorePool:
         return part
 
     def leave(self, part: "Part") -> None:
-        """A pipeline that has ended; the executors that only it needed go at the next boundary."""
+        """Remove an ended pipeline. Executors that only it needed go at the next batch boundary."""
         with self._lock:
             if self._parts.get(part.name) is not part:
-                return  # it has left, or has been started anew since
+                return  # it has already left, or has been restarted since
             del self._parts[part.name]
             if self._sharing is not None:
                 self._sharing.leave(part.name)
@@ -87,11 +87,11 @@ class CorePool:
 
     @property
     def empty(self) -> bool:
-        """Whether no pipeline is left."""
+        """Whether the pool has no pipelines."""
         return not self._parts
 
     def share_of(self, part: "Part", claim: Claim) -> int | None:
-        """The cores that the other pipelines leave to this one, now that it claims so much."""
+        """The cores that the other pipelines leave to this one, given its new claim."""
         for other in list(self._parts.values()):
             if other.run.ended:
                 self.leave(other)
@@ -101,7 +101,7 @@ class CorePool:
             return self._sharing.share_of(part.name, claim)
 
     def ask(self, part: "Part", cores: int) -> None:
-        """More or fewer cores for one pipeline; Spark is asked for the sum."""
+        """Change the cores requested for one pipeline, and request the sum from Spark."""
         with self._lock:
             part.asked = self._whole(cores)
             if self._parts.get(part.name) is not part:
@@ -112,7 +112,10 @@ class CorePool:
                 self.executors.ask(self._asked)
 
     def granted(self, part: "Part") -> int:
-        """Of the cores that are up, a pipeline's: those that it had, and new ones in turn."""
+        """The running cores that belong to a pipeline.
+
+        Each keeps the cores it has, up to what it requests; new cores go to the pipelines in order.
+        """
         with self._lock:
             if self.executors is None:
                 return part.asked
@@ -130,7 +133,7 @@ class CorePool:
             return part.held
 
     def let_go(self) -> None:
-        """Release executors that are too many for all pipelines together; one loop at a time."""
+        """Release executors that no pipeline needs; only one loop does this at a time."""
         if self.executors is None or not self._letting_go.acquire(blocking=False):
             return
         try:
@@ -139,7 +142,7 @@ class CorePool:
             self._letting_go.release()
 
     def overdue(self) -> str | None:
-        """What was asked for and did not come in time, in words."""
+        """A sentence about a request that was not granted in time; None if there is none."""
         with self._lock:
             return None if self.executors is None else self.executors.overdue()
 
@@ -159,56 +162,56 @@ class CorePool:
         return -(-cores // self._per_executor) * self._per_executor
 
     def _boundary(self) -> AbstractContextManager[bool]:
-        """Between two micro-batches of every pipeline."""
+        """A context in which no micro-batch of any pipeline runs."""
         runs = [part.run for part in list(self._parts.values())]
         return between_batches([one for run in runs for one in run.segments.values()])
 
 
 @dataclass(slots=True, eq=False)
 class Part:
-    """One pipeline's part of the cores: the negotiator of its loop."""
+    """One pipeline's part of the pool. It is the negotiator of the pipeline's control loop."""
 
     pool: CorePool
     name: str
     run: Pipeline
     asked: int
     held: int = 0
-    """Cores that are up and its own."""
+    """The running cores that belong to this pipeline."""
 
     @property
     def grant_s(self) -> float | None:
-        """How long a grant takes here, as observed; none at all in one process."""
+        """The observed time from a request to its grant; 0 in one process."""
         executors = self.pool.executors
         return 0.0 if executors is None else executors.grant_s
 
     @property
     def released(self) -> list[str]:
-        """Executors that were let go, in order."""
+        """The executors that were released, in order."""
         executors = self.pool.executors
         return [] if executors is None else executors.released
 
     def granted(self) -> int:
-        """Cores that are up."""
+        """The running cores that belong to this pipeline."""
         return self.pool.granted(self)
 
     def ask(self, cores: int) -> None:
-        """Have so many cores, from as soon as they can be had."""
+        """Request this many cores for this pipeline."""
         self.pool.ask(self, cores)
 
     def let_go(self) -> None:
-        """Give back what is too many, as far as it can go now."""
+        """Release surplus executors that can go now."""
         self.pool.let_go()
 
     def overdue(self) -> str | None:
-        """What was asked for and did not come in time, in words."""
+        """A sentence about a request that was not granted in time; None if there is none."""
         return self.pool.overdue()
 
     def share_of(self, claim: Claim) -> int | None:
-        """The cores that the other pipelines leave to this one, now that it claims so much."""
+        """The cores that the other pipelines leave to this one, given its new claim."""
         return self.pool.share_of(self, claim)
 
     def leave(self) -> None:
-        """The pipeline has ended."""
+        """Leave the pool when the pipeline has ended; the last one to leave removes the pool."""
         with _guard:
             self.pool.leave(self)
             for application, pool in list(_of_application.items()):
@@ -225,7 +228,7 @@ def joined(
     cores: int,
     cores_per_executor: int,
 ) -> Part:
-    """A pipeline's part of its application's cores; the first one that keeps a target founds it."""
+    """Join the application's pool of cores; the first pipeline with a target creates it."""
     application = str(session.sparkContext.applicationId)
     with _guard:
         pool = _of_application.get(application)

@@ -1,1 +1,1 @@
-"""Versioned state of keyed operators: Arrow files per task and batch, mapped on the node."""
+"""Versioned state of keyed operators: Arrow files per task and batch, memory-mapped on the node."""

@@ -180,7 +180,7 @@ def _rows(reach: Reach, row: Numbers) -> pa.Table:
 
 
 def newest_first(number: Numbers, sub: Numbers) -> Numbers:
-    """The first row of each (key, within), by key and within; rows come newest first."""
+    """The first row of each (key, within), sorted by both; the input has the newest rows first."""
     if not len(number):
         return np.empty(0, dtype=np.int64)
     low = int(sub.min())
@@ -237,7 +237,7 @@ def due_keys(
     watermark_us: int,
     key: list[str],
 ) -> tuple[Slots, pa.Table] | None:
-    """Slots and keys of rows that are due now; newer rows may hide these rows.
+    """The slots and keys of rows that are due now; newer rows may hide some of them.
 
     Rows due at the last batch's watermark were processed then, except those that the last batch
     wrote itself. Pieces in which no row can be due are skipped.
