@@ -26,17 +26,18 @@ def read_checkpoint(checkpoint: str) -> ReadableRecords:
 
 
 def _why_none(where: Path) -> str:
-    # Imported here because it brings Spark's types along, and most calls do not come here.
+    # Imported here because it imports Spark's types, which most calls do not need.
     from tidegate.spark.batch.checkpoint import Checkpoint
     from tidegate.spark.state.files import Durable
 
     found = Checkpoint(Durable(str(where.absolute()))).description()
     if found is None:
         return (
-            f"{where} is no checkpoint and holds no records: give the directory that was passed as"
+            f"{where} is not a checkpoint and has no records: give the directory that was passed as"
             " checkpoint="
         )
     return (
         f"The checkpoint {where} of pipeline '{found.get('pipeline')}' has no records: they are"
-        " kept when a run has a target; start it with target=, and dry_run=True to change nothing"
+        " written only for runs with a target; start it with target= (add dry_run=True to record"
+        " decisions without acting on them)"
     )

@@ -1,1 +1,1 @@
-"""What people see, made from records and results alone."""
+"""Shows runs to people: live views, summaries and pages, made from records alone."""

@@ -26,7 +26,7 @@ class WantedChange:
 
     @property
     def words(self) -> str:
-        """For a person."""
+        """The change as a short phrase."""
         if self.kind == "shedding":
             return f"keep {self.after:.0%} of the rows"
         if self.kind == "moves":

@@ -13,7 +13,7 @@ class Span:
 
     operator: str
     begin_s: float
-    """Since the first tick began."""
+    """Seconds since the start of the first tick."""
     end_s: float
     limiting_s: float
     """How much of that time the operator limited the pipeline (f >= 0.85 c)."""
@@ -27,7 +27,7 @@ class Span:
 
     @property
     def seconds(self) -> float:
-        """How long it lasted."""
+        """The length of the span."""
         return self.end_s - self.begin_s
 
 
@@ -84,7 +84,7 @@ class ExplainedDecision:
             parts.append(f"bottleneck {before} to {after}")
         if self.durable_bytes:
             parts.append(f"{readable(self.durable_bytes)} of state fetched")
-        return "; ".join(parts) or "too little time to tell"
+        return "; ".join(parts) or "too few ticks to judge"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +101,7 @@ class Explanation:
 
     @property
     def limiting_s(self) -> float:
-        """How long some operator limited the pipeline."""
+        """Seconds in which any operator limited the pipeline."""
         return sum(span.limiting_s for span in self.spans)
 
     def by_operator(self) -> dict[str, tuple[float, float]]:

@@ -14,11 +14,11 @@ from tidegate.control.measurement import Latency
 
 _HEIGHTS = np.array([0.0, 0.5, 0.95, 0.99])
 _HALVINGS = 60
-"""Enough to reach the last digit of a double from any latency."""
+"""Enough bisections to reach the last digit of a double from any latency."""
 
 
 def pooled_quantile(latencies: Sequence[Latency], rows: Sequence[float], share: float) -> float:
-    """The latency that this share (0 to 1) of all rows stays within."""
+    """The latency within which this share (0 to 1) of all rows was completed."""
     knots = np.array([[0.0, one.p50_s, one.p95_s, one.p99_s] for one in latencies])
     weights = np.asarray(rows, dtype=np.float64)
     weights = weights / weights.sum() if weights.sum() > 0 else np.full(len(knots), 1 / len(knots))

@@ -1,4 +1,4 @@
-"""Bytes as people read them."""
+"""Formats sizes in bytes for people."""
 
 
 def readable(number: int) -> str:

@@ -31,13 +31,13 @@ class Summary:
     judged_seconds: float
     """Seconds after the warm-up that had a target, and rows to judge by it."""
     within_target: float | None
-    """Share of the judged seconds; None when there are none."""
+    """The share of the judged seconds within the target; None if there are none."""
     mean_s: float | None
-    """Over all rows."""
+    """Mean latency over all rows."""
     p95_s: float | None
-    """Over all rows, pooled from the ticks' percentiles."""
+    """95th percentile over all rows, pooled from the ticks' percentiles."""
     core_seconds: float
-    """Cores that were granted, whether or not they were busy."""
+    """Core-seconds that were granted, whether or not the cores were busy."""
     busy_core_seconds: float | None
     static_cores: int
     """The static allocation that the run is compared with."""
@@ -51,7 +51,7 @@ class Summary:
     nodes: int
     """The most nodes that the tasks of one operator ran on; 0 where that is unknown."""
     durable_bytes: int
-    """State that nodes fetched because they did not have it."""
+    """Bytes of state that nodes fetched because they did not have it."""
     held_back: int
     """Decisions that asked for a change and were not acted on."""
     arrived_rows: int
@@ -128,7 +128,7 @@ class Summary:
         return [("state fetched by nodes", readable(self.durable_bytes))]
 
     def table(self, title: str) -> Table:
-        """For the terminal."""
+        """The summary as a table for the terminal."""
         table = Table(title=title, title_justify="left", show_header=False)
         table.add_column("what")
         table.add_column("value", justify="right", no_wrap=True)

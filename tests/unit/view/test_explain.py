@@ -189,7 +189,7 @@ def test_only_old_records_are_refused_in_one_sentence(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({}, "is no checkpoint and holds no records"),
+        ({}, "is not a checkpoint and has no records"),
         ({"pipeline.json": '{"format":1,"pipeline":"ads"}'}, "of pipeline 'ads' has no records"),
     ],
 )

@@ -20,7 +20,7 @@ from tidegate.view.sizes import readable
 from tidegate.view.summary import Statistic
 
 HISTORY = 48
-"""Ticks in a sparkline."""
+"""The number of ticks in a sparkline."""
 DECISIONS = 5
 """How many of the last decisions are shown."""
 NOTES = 3
@@ -228,8 +228,8 @@ def _bottleneck(bottleneck: Bottleneck) -> str:
     limits = "limited by" if bottleneck.limits else "next limit"
     others = f" (and {', '.join(bottleneck.beside)})" if bottleneck.beside else ""
     return (
-        f"{limits} {bottleneck.operator}{others}: {bottleneck.load:.0%} of what its tasks can,"
-        f" +{bottleneck.gain:.0%} with one more"
+        f"{limits} {bottleneck.operator}{others}: {bottleneck.load:.0%} of its capacity,"
+        f" +{bottleneck.gain:.0%} with one more task"
     )
 
 

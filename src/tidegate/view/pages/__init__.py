@@ -1,1 +1,1 @@
-"""Runs as HTML files."""
+"""Writes runs as HTML pages and SVG pictures."""

@@ -24,7 +24,7 @@ class RunColumns:
     per_unit_s: float
     start_s: float
     time: Column
-    """End of each tick since the start of the run, in units."""
+    """The end of each tick, in units since the start of the run."""
     load: Column
     processed: Column
     backlog: Column
@@ -46,7 +46,7 @@ class RunColumns:
 
 
 def columns_of(records: Sequence[Record]) -> RunColumns:
-    """The columns of at least one record."""
+    """The columns of these records, of which there must be at least one."""
     ticks = [record.measurement for record in records]
     start_s = ticks[0].at_s - ticks[0].interval_s
     span_s = ticks[-1].at_s - start_s

@@ -21,7 +21,7 @@ from tidegate.view.pages.columns import RunColumns, columns_of
 from tidegate.view.pages.style import BLUE, GREY, ORANGE, RED, STYLE, TEMPLATE
 
 _LABEL = (
-    "Charts over time: which operator was the bottleneck, how full it was, load against capacity,"
+    "Charts over time: which operator was the bottleneck, its load, load against capacity,"
     " latency against the target. The tables below have the same as text."
 )
 
@@ -29,7 +29,7 @@ _LABEL = (
 def write_page(
     records: Sequence[Record], path: str | Path, title: str, left_out: Sequence[str] = ()
 ) -> None:
-    """Write the page of these records, oldest first."""
+    """Write the page of these records, given oldest first."""
     path = Path(path)
     if not path.parent.is_dir():
         raise AskedWrongly(
@@ -130,7 +130,7 @@ def _filled(source: Any, run: RunColumns, range_: Any) -> Any:
     from bokeh.models import HoverTool
     from bokeh.models.annotations import Span as Level
 
-    chart = chart_over_time("How full the bottleneck was", "% of capacity", 170, range_)
+    chart = chart_over_time("Load of the bottleneck", "% of capacity", 170, range_)
     line = chart.line("time", "filled", source=source, color=ORANGE, line_width=2.0)
     level = Level(
         location=100.0 * LIMITING_LOAD, dimension="width", line_color=RED, line_dash="dashed"
@@ -144,7 +144,7 @@ def _filled(source: Any, run: RunColumns, range_: Any) -> Any:
 def _carried(source: Any, run: RunColumns, range_: Any) -> Any:
     from bokeh.models import HoverTool
 
-    chart = chart_over_time("Load, and what the pipeline could carry", "rows/s", 170, range_)
+    chart = chart_over_time("Load, and capacity of the pipeline", "rows/s", 170, range_)
     line = chart.line(
         "time", "rate", source=source, color=BLUE, line_width=2.0, legend_label="arrived"
     )
@@ -154,7 +154,7 @@ def _carried(source: Any, run: RunColumns, range_: Any) -> Any:
         source=source,
         color=GREY,
         line_dash="dashed",
-        legend_label="could be carried",
+        legend_label="capacity",
     )
     tips = [
         ("at", f"@time{{0,0.[0]}} {run.unit}"),

@@ -25,7 +25,7 @@ def write_picture(
     *,
     summary: Summary | None = None,
 ) -> None:
-    """Write the picture of these records, oldest first.
+    """Write the picture of these records, given oldest first.
 
     `summary` is shown above the charts; by default it is made from these records.
     """

@@ -85,7 +85,7 @@ class RunCharts:
 
         chart = self._chart("Latency", "seconds", 230)
         seen = ~np.isnan(self._run.mean_s)
-        # Only the ticks in which a batch ended: a line through the others would be all gaps.
+        # Use only ticks in which a batch ended; the others have no latency and would leave gaps.
         source = ColumnDataSource(
             {
                 "time": self._run.time[seen],

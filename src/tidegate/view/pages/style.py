@@ -1,4 +1,4 @@
-"""How all pages look: their colours (Okabe and Ito's), their style sheet and their template."""
+"""The colours (Okabe and Ito's), the style sheet and the template of all pages."""
 
 BLUE, RED, GREEN, PURPLE, ORANGE, SKY, GREY = (
     "#0072B2",

@@ -23,7 +23,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """A drawing with one axis."""
+    """A chart with one vertical axis."""
 
     title: str
     lines: Sequence[Line]

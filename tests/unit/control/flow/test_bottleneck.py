@@ -124,7 +124,7 @@ def test_the_live_view_shows_it(terminal: bool) -> None:
     base = controller().tick(tick(operator("parse", 0.002), operator("match", 0.034), rate=107.0))
     with LiveView(console, 2.0, "ads") as view:
         view.show(base)
-    assert "limited by match: 96% of what its tasks can, +23% with one more" in file.getvalue()
+    assert "limited by match: 96% of its capacity, +23% with one more task" in file.getvalue()
 
 
 def test_a_record_has_it_and_an_older_one_is_read_without() -> None:
