@@ -1,4 +1,4 @@
-"""`tidegate backtest`: how policies would have fared on a week of load."""
+"""`tidegate backtest`: simulates scaling policies on a recorded or generated week of load."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +13,7 @@ from tidegate.commands.output import Json, err, out, print_json
 from tidegate.control.names import DEFAULT_MACHINE_POLICY
 from tidegate.errors import AskedWrongly
 
-if TYPE_CHECKING:  # scipy and numba take seconds to import; `tidegate --help` should not
+if TYPE_CHECKING:  # scipy and numba take seconds to import, which would slow down `tidegate --help`
     from tidegate.sim.capacity.backtest import Score
     from tidegate.sim.capacity.cluster import Cluster, ClusterRun
     from tidegate.view.pages.backtest import Shown
@@ -45,7 +45,9 @@ def backtest(
         str, typer.Option(help="Name or table III number of a policy, or all.")
     ] = DEFAULT_MACHINE_POLICY,
     rho: Annotated[float, typer.Option(help="QoS target: share of minutes, in [0.5, 1).")] = 0.95,
-    seeds: Annotated[int, typer.Option(help="Draws of the capacity's noise to average.")] = 5,
+    seeds: Annotated[
+        int, typer.Option(help="Number of random draws of capacity noise to average over.")
+    ] = 5,
     json: Json = False,
     plot: Annotated[
         Path | None, typer.Option(help="Write load, machines and backlog as one HTML file.")

@@ -17,17 +17,17 @@ POLICY = option("policy")
 
 
 def demo(
-    seconds: Annotated[float, typer.Option(help="How long rows arrive.")] = 90.0,
+    seconds: Annotated[float, typer.Option(help="How many seconds rows arrive for.")] = 90.0,
     rate: Annotated[
         str | None,
         typer.Option(help="Rate profile instead of the surge: sine:500+-400/20, csv:FILE, ..."),
     ] = None,
-    master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[16]",
+    master: Annotated[str, typer.Option(help="The Spark master.")] = "local[16]",
     policy: Annotated[str, typer.Option(help=POLICY.help)] = POLICY.default,
     picture: Annotated[
         str, typer.Option(help="Where to write the picture; an empty name writes none.")
     ] = "out/demo.html",
-    seed: Annotated[int, typer.Option(help="Of the keys.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of the random keys.")] = 1,
     json: Json = False,
 ) -> None:
     """Run a pipeline whose load rises fourfold and falls again, and watch it hold its target.
@@ -38,7 +38,7 @@ def demo(
         raise AskedWrongly(
             f"a demo of {seconds:g} seconds is not possible; give 0.1 to 86400 (a day)"
         )
-    # Imported here because Spark takes a second to import, and `tidegate --help` should not.
+    # Imported here because Spark takes a second to import, which would slow down `--help`.
     from tidegate.apps.surge import CORES, TARGET_S, run_surge
     from tidegate.spark.master import parse_master
     from tidegate.spark.session import session

@@ -12,7 +12,7 @@ from tidegate.commands.output import Json, err, out, print_json
 from tidegate.view.explanation import Explanation
 
 SPANS = 40
-"""How many spans are printed, the longest ones."""
+"""How many spans are printed; the longest ones are chosen."""
 
 
 def explain(

@@ -166,7 +166,7 @@ class _Reader:
         return name
 
     def _refuse_unreached(self, network: Network) -> None:
-        """An operator that no tuple reaches has no rate, so no allocation of it makes sense."""
+        """Refuse operators that no tuple reaches: without a rate, no allocation makes sense."""
         reached = {SOURCE}
         grown = True
         while grown:
@@ -197,7 +197,7 @@ class _Reader:
         above_zero: bool = False,
         default: float | None = None,
     ) -> float:
-        """A finite number, above zero or from zero upwards."""
+        """A finite number, either above zero or of zero or more."""
         bound = "above zero" if above_zero else "of zero or more"
         value = self._value(path)
         if value is _MISSING:

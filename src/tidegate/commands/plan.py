@@ -1,4 +1,4 @@
-"""`tidegate plan`: how many cores each operator of a network should have, and what that gives."""
+"""`tidegate plan`: finds how many cores each operator of a network should have."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,15 +11,17 @@ from tidegate.commands.output import Json, out, print_json
 from tidegate.errors import AskedWrongly, nearest
 from tidegate.units import format_duration, parse_duration
 
-if TYPE_CHECKING:  # NumPy, SciPy and Numba take a second that `--help` need not wait for
+if TYPE_CHECKING:  # NumPy, SciPy and Numba take a second to import, which would slow down `--help`
     from tidegate.control.allocation.allocate import CoreAllocation
     from tidegate.models.queueing.stations import Queues
 
 
 def plan(
-    file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="The network.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE.toml", help="A file that describes the network.")
+    ],
     cores: Annotated[
-        int | None, typer.Option("--cores", help="Cores to hand out for the lowest latency.")
+        int | None, typer.Option("--cores", help="Total cores, allocated for the lowest latency.")
     ] = None,
     latency: Annotated[
         str | None,
@@ -30,7 +32,7 @@ def plan(
     ] = "mmk",
     json: Json = False,
 ) -> None:
-    """Best latency with a number of cores, or fewest cores for a latency."""
+    """Find the lowest latency with a number of cores, or the fewest cores for a latency."""
     from tidegate.commands.networkfile import read_network
     from tidegate.control.allocation.allocate import assign, provision
     from tidegate.models.queueing.stations import MODELS, Queues

@@ -1,4 +1,4 @@
-"""`tidegate planetlab`: the overload paper's experiment, with more and more queries."""
+"""`tidegate planetlab`: runs the overload paper's experiment with growing numbers of queries."""
 
 from typing import Annotated, Any
 
@@ -12,30 +12,30 @@ from tidegate.units import parse_duration
 
 def planetlab(
     queries: Annotated[
-        str, typer.Option(help="How many queries, one run for each number: 20,100,200.")
+        str, typer.Option(help="Numbers of queries, with one run for each: 20,100,200.")
     ] = "20,100,200",
     target: Annotated[str, typer.Option(help="Mean latency to hold.")] = "2s",
     seconds: Annotated[float, typer.Option(help="How long each run takes.")] = 60.0,
     series: Annotated[
         str | None,
-        typer.Option(help="CSV of CPU use (sample,node0,...); without it a generated one."),
+        typer.Option(help="CSV of CPU use (sample,node0,...); by default it is generated."),
     ] = None,
     shedding: Annotated[bool, typer.Option(help="Whether rows may be shed.")] = True,
-    cores: Annotated[int, typer.Option(help="Cores that the queries have.")] = 2,
-    seed: Annotated[int, typer.Option(help="Of the generated series and the keys.")] = 1,
+    cores: Annotated[int, typer.Option(help="Cores that the queries share.")] = 2,
+    seed: Annotated[int, typer.Option(help="Seed of the generated series and keys.")] = 1,
     json: Json = False,
 ) -> None:
-    """Average the CPU use of ten nodes every second, for more queries than the machine carries.
+    """Average the CPU use of ten nodes every second, for more queries than the machine can carry.
 
     Each node sends 50, 100, 150 and again 100 rows a second, ten seconds at a time.
     """
     numbers = _numbers(queries)
     target_s = parse_duration(target)
     if not 5.0 <= seconds <= 86_400.0:
-        raise AskedWrongly(f"runs of {seconds:g} seconds; give 5 to 86400 (a day)")
+        raise AskedWrongly(f"runs of {seconds:g} seconds are not possible; give 5 to 86400 (a day)")
     if cores < 1:
-        raise AskedWrongly(f"{cores} cores; give 1 or more")
-    # Imported here because Spark takes a second to import, and `tidegate --help` should not.
+        raise AskedWrongly(f"{cores} cores are not possible; give 1 or more")
+    # Imported here because Spark takes a second to import, which would slow down `--help`.
     from tidegate.apps.planetlab import Planetlab, run_planetlab
     from tidegate.spark.session import session
     from tidegate.workload.cpu import cpu_series, read_cpu_series
@@ -71,7 +71,7 @@ def planetlab(
 
 
 def _numbers(text: str) -> list[int]:
-    """`20,100,200` as numbers."""
+    """Parse numbers of queries, such as `20,100,200`."""
     try:
         numbers = [int(part) for part in text.split(",")]
     except ValueError:

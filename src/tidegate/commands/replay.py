@@ -31,21 +31,23 @@ def replay(
         str, typer.Argument(help="The checkpoint directory of a run with a target.")
     ],
     policy: Annotated[
-        str | None, typer.Option(help="Another policy to decide on the same measurements.")
+        str | None, typer.Option(help="Decide by another policy on the same measurements.")
     ] = None,
-    target: Annotated[str | None, typer.Option(help="Another target, such as 5s.")] = None,
+    target: Annotated[
+        str | None, typer.Option(help="Decide for another target, such as 5s.")
+    ] = None,
     cores: Annotated[
-        str | None, typer.Option(help="Other bounds, as FEWEST:MOST, such as 1:20.")
+        str | None, typer.Option(help="Decide within other bounds, FEWEST:MOST, such as 1:20.")
     ] = None,
     json: Json = False,
 ) -> None:
     """Decide a run again from its records, and show both decisions where they differ.
 
-    With no option the decisions are the recorded ones: a decision is a pure function of what was
-    measured. With another policy, target or bounds, each decision is what that controller would
-    have asked for at that moment, on what was measured under the decisions of the real run.
+    Without options, the decisions are the same as the recorded ones, because a decision is a pure
+    function of the measurements. With another policy, target or bounds, each decision is what that
+    controller would have asked for on the measurements of the real run.
     """
-    # Imported here because it loads every policy, and `tidegate --help` should not.
+    # Imported here because it loads every policy, which would slow down `tidegate --help`.
     from tidegate.control.replay import replay_runs
 
     reading = read_checkpoint(checkpoint)
@@ -68,8 +70,8 @@ def _assembly(
         made = Assembly.of(first.assembly)
     elif bounds is None:
         raise AskedWrongly(
-            "the first record of this run is not there, or an older Tidegate wrote it, so its"
-            " options are not known; give its bounds with --cores FEWEST:MOST"
+            "the first record of this run is missing or was written by an older Tidegate, so its"
+            " options are unknown; give its bounds with --cores FEWEST:MOST"
         )
     else:
         made = Assembly(
@@ -133,7 +135,7 @@ def _print(number: int, of: int, run: "list[Replayed]") -> None:
     begin_s = run[0].record.measurement.at_s
     differing = [one for one in run if not one.same]
     which = f"run {number} of {of}: " if of > 1 else ""
-    same = f"{which}{len(run):,} ticks, {len(run) - len(differing):,} decided alike"
+    same = f"{which}{len(run):,} ticks, {len(run) - len(differing):,} with the same decision"
     out.print(Text(same), soft_wrap=True)
     if not differing:
         return
@@ -150,4 +152,4 @@ def _print(number: int, of: int, run: "list[Replayed]") -> None:
         )
     out.print(table)
     if len(differing) > ROWS:
-        out.print(f"... and {len(differing) - ROWS:,} more; --json has all")
+        out.print(f"... and {len(differing) - ROWS:,} more; --json prints all")

@@ -8,7 +8,7 @@ from tidegate.commands.output import Json, err, print_json
 from tidegate.commands.simulate_answer import Prediction, document, latency_by_step, print_tables
 from tidegate.models.queueing.network import SOURCE, Network
 
-if TYPE_CHECKING:  # scipy and numba take a second to import; `tidegate --help` should not
+if TYPE_CHECKING:  # scipy and numba take a second to import, which would slow down `--help`
     from tidegate.sim.queueing.arrivals import ArrivalProcess
     from tidegate.sim.queueing.distributions import Distribution
 

@@ -8,7 +8,7 @@ from rich.table import Table
 from tidegate.commands.output import out
 from tidegate.models.queueing.network import Network
 
-if TYPE_CHECKING:  # scipy and numba take a second to import; `tidegate --help` should not
+if TYPE_CHECKING:  # scipy and numba take a second to import, which would slow down `--help`
     from tidegate.sim.queueing.arrivals import ArrivalProcess
     from tidegate.sim.queueing.statistics import ConfidenceInterval, Simulation
 

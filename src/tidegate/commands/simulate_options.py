@@ -8,7 +8,7 @@ import typer
 from tidegate.errors import AskedWrongly
 from tidegate.models.queueing.network import Network
 
-if TYPE_CHECKING:  # scipy and numba take a second to import; `tidegate --help` should not
+if TYPE_CHECKING:  # scipy and numba take a second to import, which would slow down `--help`
     from tidegate.sim.queueing.arrivals import ArrivalProcess
     from tidegate.sim.queueing.distributions import Distribution
 
@@ -22,10 +22,10 @@ Seconds = Annotated[
     float | None,
     typer.Option("--seconds", help="Simulated seconds after the warm-up. Default: ~2e6 visits."),
 ]
-Seed = Annotated[int, typer.Option("--seed", help="Same seed, same answer.")]
+Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same result.")]
 WarmUp = Annotated[
     float | None,
-    typer.Option("--warm-up", help="Seconds simulated first, not counted. Default: a tenth."),
+    typer.Option("--warm-up", help="Seconds simulated first and not counted. Default: a tenth."),
 ]
 ArrivalKind = Annotated[
     str | None,
@@ -47,13 +47,13 @@ EmissionName = Annotated[
 ]
 Rates = Annotated[
     str | None,
-    typer.Option("--rates", help="Rates in turn, in place of the file's: 50,100,150,100,50."),
+    typer.Option("--rates", help="Successive rates instead of the file's: 50,100,150,100,50."),
 ]
-Step = Annotated[float, typer.Option("--step", help="Seconds of each of --rates.")]
+Step = Annotated[float, typer.Option("--step", help="Seconds that each of the --rates lasts.")]
 
 
 def parse_allocation(text: str) -> dict[str, int]:
-    """`extract=10,match=11` as cores by operator."""
+    """Parse `extract=10,match=11` into cores by operator."""
     cores: dict[str, int] = {}
     for part in text.split(","):
         name, equals, number = (piece.strip() for piece in part.partition("="))

@@ -13,7 +13,7 @@ def state(
     checkpoint: Annotated[str, typer.Argument(help="The checkpoint directory or URL.")],
     operator: Annotated[str, typer.Argument(help="The keyed operator's name.")],
     version: Annotated[
-        int | None, typer.Option(help="A committed batch; the newest when left out.")
+        int | None, typer.Option(help="A committed batch; by default the newest.")
     ] = None,
     limit: Annotated[int, typer.Option(help="Print at most this many rows; 0 for all.")] = 20,
     json: Json = False,
@@ -21,7 +21,7 @@ def state(
     """Print the keys and values of a committed version of an operator's state."""
     if limit < 0:
         raise AskedWrongly(f"--limit {limit}: give 0 for all rows, or a positive number")
-    # Imported here because they take a second to import, and `tidegate --help` should not.
+    # Imported here because they take a second to import, which would slow down `--help`.
     import pyarrow as pa
 
     from tidegate.spark.state.read import read_state
@@ -46,7 +46,7 @@ def state(
 
 
 def _plain(value: object) -> object:
-    """A value as JSON has it."""
+    """Convert a value to one that JSON can represent."""
     if isinstance(value, dict):
         return {key: _plain(inner) for key, inner in value.items()}
     if isinstance(value, list):

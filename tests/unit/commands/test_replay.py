@@ -52,7 +52,7 @@ def test_a_run_is_decided_alike(tmp_path, records, run) -> None:
     assert json.loads(said)["runs"] == [{"ticks": 40, "same": 40, "differ": []}]
     assert any(record.acted for record in records)
     code, said = run(str(tmp_path))
-    assert code == 0 and "40 ticks, 40 decided alike" in said
+    assert code == 0 and "40 ticks, 40 with the same decision" in said
 
 
 @pytest.mark.parametrize("words", [("--policy", "static"), ("--target", "900ms")])
