@@ -1,1 +1,1 @@
-"""Applications: pipelines that anyone can run, from the command line or as an example."""
+"""Applications: pipelines that anyone can run, from the command line or from an example."""

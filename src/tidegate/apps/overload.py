@@ -28,7 +28,7 @@ from tidegate.spark.state.read import read_state
 TASKS = 4
 WAIT_S = 0.008
 CAPACITY = TASKS / WAIT_S
-"""Rows per second with every task always at work, and nothing between two batches."""
+"""Rows per second if every task always works, with no pause between batches."""
 KEYS = 100
 _SETTLING_TARGETS = 5.0
 """The run is judged from this many target latencies after its first results on."""
@@ -42,10 +42,10 @@ class Overload:
 
     target_s: float
     factor: float
-    """Offered load over `CAPACITY`."""
+    """The offered load as a multiple of `CAPACITY`."""
     counts: SourceCount
     stored: int
-    """Rows in the state: what the pipeline says it has counted."""
+    """Rows counted by the pipeline, according to its state."""
     ticks_s: NDArray[np.float64]
     """Times of the judged ticks that completed rows."""
     latency_s: NDArray[np.float64]
@@ -57,7 +57,7 @@ class Overload:
 
     @property
     def mean_latency_s(self) -> float:
-        """Over the judged ticks."""
+        """Mean latency over the judged ticks."""
         return float(self.latency_s.mean()) if len(self.latency_s) else float("nan")
 
     @property
@@ -69,7 +69,7 @@ class Overload:
 
     @property
     def growth(self) -> float:
-        """Mean latency of the last third of the judged ticks over that of the first."""
+        """The mean latency of the last third of the judged ticks over that of the first third."""
         third = max(len(self.latency_s) // 3, 1)
         return float(self.latency_s[-third:].mean() / self.latency_s[:third].mean())
 

@@ -1,4 +1,4 @@
-"""The overload paper's experiment (section 4): averages of CPU use, for more and more queries.
+"""The overload paper's experiment (section 4): average CPU use, for growing numbers of queries.
 
 Each of ten nodes reports its CPU use, at 50, 100, 150, 100 and again 50 rows per second, ten
 seconds at a time. Every query computes the average over the nodes once a second. All queries are
@@ -52,7 +52,7 @@ class Planetlab:
 
     @property
     def mean_latency_s(self) -> float:
-        """Over the ticks after the warm-up."""
+        """Mean latency over the ticks after the warm-up."""
         return float(np.mean(self.latency_s)) if self.latency_s else float("nan")
 
     def document(self) -> dict[str, Any]:
@@ -73,7 +73,7 @@ class Planetlab:
 
 
 def node_rates(nodes: int) -> Profile:
-    """The load of all nodes together."""
+    """The rate profile of all nodes together."""
     changes = [(number * STEP_S, nodes * rate) for number, rate in enumerate(RATES)]
     return steps(changes, period_s=len(RATES) * STEP_S)
 
@@ -142,7 +142,7 @@ def start_planetlab(
 ) -> Run:
     """Start the queries. Without `shed` no row is dropped, and too many queries fall behind."""
     if queries < 1:
-        raise AskedWrongly(f"{queries} queries; give 1 or more")
+        raise AskedWrongly(f"{queries} queries are not possible; give 1 or more")
     return start(
         averages(spark, series, queries, seconds=None, seed=seed).graph,
         checkpoint=checkpoint,

@@ -43,7 +43,7 @@ class SharedRun:
 
     @property
     def mean_latency_s(self) -> float:
-        """Over the judged ticks."""
+        """Mean latency over the judged ticks."""
         told = [r.measurement.latency for r in self._seen]
         return float(np.mean([latency.mean_s for latency in told if latency is not None]))
 

@@ -59,7 +59,7 @@ class Surge:
     arrived: int
     counted: int
     verified: bool
-    """The state equals a batch recomputation over the rows that arrived."""
+    """Whether the state equals a batch recomputation over the rows that arrived."""
     peak_cores: int
     """The cores of a static allocation for the peak load."""
 

@@ -1,7 +1,7 @@
 """Operators that cost waiting time instead of CPU time, as a call to a slow service does.
 
-On a machine with few cores such operators still speed up with more tasks, because waiting needs no
-core. Demos and benchmarks of elasticity use them, and say so.
+Even on a machine with few cores, such operators get faster with more tasks, because waiting needs
+no core. Demos and benchmarks of elasticity use them, and say so.
 """
 
 import time
@@ -14,7 +14,7 @@ from tidegate.pipelines.keyed import BoundKeyed, KeyedBatch, KeyedFunction, Upda
 
 
 def waiting_map(wait_s_per_row: float) -> Callable[[pa.Table], pa.Table]:
-    """A map that returns its rows after a wait for each of them, block by block."""
+    """A map that returns its rows unchanged, after a wait proportional to their number."""
 
     def enrich(rows: pa.Table) -> pa.Table:
         time.sleep(rows.num_rows * wait_s_per_row)
