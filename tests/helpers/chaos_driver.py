@@ -1,4 +1,4 @@
-"""A pipeline as a process of its own, for tests that kill it: reads a feed until it is dry.
+"""A pipeline in its own process, for tests that kill it: it runs until it has read its whole feed.
 
     python chaos_driver.py ROOT MASTER ROUND
 
@@ -50,8 +50,8 @@ def main(root: Path, master: str, attempt: int) -> None:
     chance = random.Random(attempt)
     run = flow.start(str(root / "ck"), tasks=2)
     (root / f"started-{attempt}").write_text(str(os.getpid()))
-    # By rows, not by batches: a driver that died between Spark's log of files and that of offsets
-    # leaves two files to one micro-batch.
+    # Count rows, not batches: if a driver dies after Spark has logged a file but not yet its
+    # offsets, the next micro-batch has two files.
     total = sum(pq.read_metadata(file).num_rows for file in (root / "in").glob("*.parquet"))
     done, counted = -1, 0
     while counted < total:

@@ -1,11 +1,11 @@
-"""A driver that dies at a chosen step of a chosen micro-batch."""
+"""Makes a pipeline fail at a chosen step of a chosen micro-batch."""
 
 from tidegate.spark.batch.step import Step
 from tidegate.spark.run import Run
 
 
 class Crash(Exception):
-    """What kills it."""
+    """The error that makes the pipeline fail."""
 
 
 def crash_after(run: Run, step: Step, at_batch: int, segment: str = "main") -> None:

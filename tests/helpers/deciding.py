@@ -1,4 +1,4 @@
-"""A policy with its model and its bounds, to decide on single measurements without a controller."""
+"""A policy with its model and bounds, to test decisions without a controller."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class Deciding:
 
 
 def plain(policy: Policy, bounds: Bounds) -> Deciding:
-    """A policy that needs no model."""
+    """Wrap a policy that needs no model."""
     return Deciding(policy, bounds, PipelineModel())
 
 

@@ -81,14 +81,14 @@ def slow(blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 class Cluster:
-    """What the driver of Spark itself says, beside what Tidegate says."""
+    """Observes the executors through Spark's driver, to check what Tidegate reports."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._context: Any = spark.sparkContext._jsc.sc()
         self.up: list[int] = []
-        """Executors there were at each tick."""
+        """The number of executors at each tick."""
         self.removals: list[dict[str, int]] = []
-        """What ran while executors were let go."""
+        """What was running each time executors were released."""
 
     def watch(self, negotiator: ExecutorNegotiator) -> Callable[[Record], None]:
         boundary = negotiator._boundary
@@ -110,7 +110,7 @@ class Cluster:
         return {"jobs": self._context.dagScheduler().activeJobs().size(), "busy": sum(busy)}
 
     def failed_tasks(self) -> int:
-        """Tasks that failed or were killed, of all stages."""
+        """The number of tasks of all stages that failed or were killed."""
         store = self._context.statusStore()
         defaults = [getattr(store, f"stageList$default${place}")() for place in (2, 3, 4, 5)]
         stages = store.stageList(None, *defaults)
@@ -118,7 +118,7 @@ class Cluster:
         return sum(stage.numFailedTasks() + stage.numKilledTasks() for stage in listed)
 
     def stage_tries(self) -> int:
-        """The highest number of a stage's attempt: above 0 when shuffle files were missed."""
+        """The highest attempt number of any stage; above 0 if shuffle files were missing."""
         store = self._context.statusStore()
         defaults = [getattr(store, f"stageList$default${place}")() for place in (2, 3, 4, 5)]
         stages = store.stageList(None, *defaults)
@@ -126,7 +126,7 @@ class Cluster:
 
 
 def begin_with_one(spark: SparkSession) -> None:
-    """A local-cluster starts all its executors; let go all but one."""
+    """Release all executors but one; a local-cluster starts with all of them."""
     wait_until(lambda: executors_up(spark) == MOST)
     negotiator = ExecutorNegotiator(spark, 1, LEAST, boundary=lambda: nullcontext(True))
     negotiator.let_go()
@@ -224,7 +224,7 @@ def main(kind: str, root: Path) -> None:
     begun_s = time.monotonic()
     (root / "in").mkdir()
     conf = {"spark.ui.retainedStages": 100_000, "spark.ui.retainedTasks": 1_000_000}
-    # Five JVMs on few cores: a short run never gets back what the optimising compiler costs.
+    # Five JVMs share few cores: in a short run the optimising compiler costs more than it saves.
     light = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     conf |= {f"spark.{side}.extraJavaOptions": light for side in ("driver", "executor")}
     spark = tg.session(f"local-cluster[{MOST},1,1024]", kind, **conf)

@@ -1,4 +1,4 @@
-"""Spark's driver as far as a negotiator sees it: executors come when they are let, and are busy."""
+"""A fake of Spark's driver for negotiators: the test decides when executors start or are busy."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Sequence(list):
-    """A Scala sequence, as the bridge to the JVM shows one."""
+    """A fake Scala sequence, with the methods that py4j shows."""
 
     def size(self) -> int:
         return len(self)
@@ -22,13 +22,13 @@ class JavaList(list):
 
 
 class FakeCluster:
-    """Stands for a session; `arrive` is the cluster manager, `leave` an executor's end."""
+    """A fake session. `arrive` starts requested executors, and `leave` ends one."""
 
     def __init__(self, executors: int = 1, *, master: str = "yarn", **conf: str) -> None:
         self.up = [str(number) for number in range(executors)]
         self.busy: set[str] = set()
         self.running = False
-        """Whether a batch runs: then no boundary is reached."""
+        """Whether a batch is running, so that no batch boundary is reached."""
         self.boundaries = 0
         self.asked: list[int] = []
         self.killed: list[str] = []
@@ -62,7 +62,7 @@ class FakeCluster:
     def leave(self) -> None:
         self.up = [one for one in self.up if one not in self.killed]
 
-    # What Spark offers, by its own names.
+    # Spark's own methods, by their names in Spark.
 
     def requestTotalExecutors(self, total: int, local: int, hosts: Any) -> bool:  # noqa: N802
         self.asked.append(total)

@@ -1,4 +1,4 @@
-"""A streaming query made up of progress reports, for meters and loops that run without Spark."""
+"""A fake streaming query that returns prepared progress reports, to test without Spark."""
 
 from types import SimpleNamespace
 
@@ -23,7 +23,7 @@ def progress(batch_id: int, start_s: float, duration_s: float, rows: int, span_s
 
 
 class FakeMeter:
-    """Hands out what was put into it, once."""
+    """Returns each prepared progress report once."""
 
     def __init__(self) -> None:
         self.coming: list[BatchProgress] = []

@@ -1,4 +1,4 @@
-"""Micro-batches under a test's control: one Parquet file is one micro-batch."""
+"""Lets a test decide what each micro-batch contains: one Parquet file is one micro-batch."""
 
 import os
 from collections import defaultdict
@@ -34,7 +34,7 @@ class Feed:
 
 
 class Collected:
-    """A sink that honours the batch id: a replay replaces what the first try wrote."""
+    """A sink that is idempotent by batch id: a replay replaces the output of the first try."""
 
     def __init__(self) -> None:
         self.batches: dict[int, list[dict]] = {}

@@ -1,4 +1,4 @@
-"""A miniature of the runtime for tests: one operator, task after task, a commit per batch."""
+"""A small keyed runtime for tests: one operator, its tasks in sequence, one commit per batch."""
 
 import hashlib
 from pathlib import Path
@@ -19,7 +19,7 @@ SHARDS = 8
 
 
 def hashes_of(keys: pa.Table, bits: int) -> np.ndarray:
-    """A poor hash on purpose when bits are few, so that many keys share a slot."""
+    """Hash keys to `bits` bits. With few bits, many keys share a slot on purpose."""
     names = keys.column_names
     raw = [
         int.from_bytes(hashlib.blake2b(repr(key).encode(), digest_size=8).digest()) % (1 << bits)

@@ -1,8 +1,8 @@
-"""A pipeline on two real executors, each with a cache of its own; tells where shards came from.
+"""A pipeline on two real executors with separate caches; reports where shards were read from.
 
     python locality_driver.py ROOT
 
-Prints one JSON document. A process of its own, because a process has one Spark.
+Prints one JSON document. It needs its own process, because a process has only one Spark.
 """
 
 import json

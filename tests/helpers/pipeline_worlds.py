@@ -45,7 +45,7 @@ def controller(
     options: LatencyOptions | None = None,
     limits: Limits | None = None,
 ) -> Controller:
-    """The default policy, assembled as everywhere."""
+    """A controller with the default policy."""
     return new_controller(
         Assembly(
             target=Target(target_s),
@@ -71,7 +71,7 @@ def measured(
     stale: str | None = None,
     grant_s: float | None = None,
 ) -> Measurement:
-    """One segment of one map operator, one batch a tick."""
+    """A measurement of one segment with one map operator and one batch per tick."""
     at_s = 1_700_000_000.0 + tick
     batch = BatchMeasurement(
         batch_id=tick,

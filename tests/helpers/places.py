@@ -1,4 +1,4 @@
-"""Where things lie in the repository, for tests that run scripts and examples."""
+"""Paths in the repository, for tests that run scripts and examples."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Records of a run that never was: a surge that is met by more cores, then calm again."""
+"""Made-up records of a run: a surge, more cores in response, then a low load again."""
 
 from tidegate.control.decision import Decision, hold
 from tidegate.control.measurement import Latency, Measurement, OperatorMeasurement
@@ -20,7 +20,10 @@ def surge(ticks: int = 40) -> list[Record]:
 
 
 def record(tick: int) -> Record:
-    """Load rises at 8 and falls at 28; no batch ends in tick 12; late from 9 to 13."""
+    """The record of one tick.
+
+    The load rises at tick 8 and falls at 28. No batch ends in tick 12. Ticks 9 to 13 are late.
+    """
     high = 8 <= tick < 28
     cores = 2 if tick <= 10 or tick > 35 else 4
     mean_s = 3.0 if 9 <= tick <= 13 else 1.0 + 0.01 * tick
