@@ -39,7 +39,7 @@ class BoundTotal:
         total, seen = self.summand.total(groups, self.name)
         return {self.name: nullable(total, seen) if self.null_if_none else pa.array(total)}
 
-    def tell(self, columns: Columns) -> list[pa.Array]:
+    def results(self, columns: Columns) -> list[pa.Array]:
         """The total itself."""
         return [columns[self.name]]
 
@@ -78,7 +78,7 @@ class BoundMean:
             total.name: pa.array(self.summand.total(groups, total.name)[0]),
         }
 
-    def tell(self, columns: Columns) -> list[pa.Array]:
+    def results(self, columns: Columns) -> list[pa.Array]:
         """The total divided by the count; null if there is no value."""
         count, total = (values_of(columns[field.name]) for field in self.state)
         some = count != 0

@@ -60,18 +60,18 @@ class BoundEstimate:
         }
         return {**self.inner.add(groups), **spreads}
 
-    def tell(self, columns: Columns) -> list[pa.Array]:
+    def results(self, columns: Columns) -> list[pa.Array]:
         """The estimate and its standard error; null if there is no value."""
-        told = self.inner.tell(columns)
+        results = self.inner.results(columns)
         spreads = [values_of(columns[field.name]) for field in self._spread_fields]
-        present = valid(told[0])
-        here: Mask = np.ones(len(told[0]), dtype=np.bool_) if present is None else present
+        present = valid(results[0])
+        here: Mask = np.ones(len(results[0]), dtype=np.bool_) if present is None else present
         if isinstance(self.inner, BoundTotal):
             error = np.sqrt(np.maximum(spreads[0], 0.0))
         else:
-            mean = values_of(told[0])
+            mean = values_of(results[0])
             weight = values_of(columns[self.inner.state[0].name])
             variance = spreads[2] - 2.0 * mean * spreads[1] + mean**2 * spreads[0]
             root = np.sqrt(np.maximum(variance, 0.0))
             error = np.divide(root, weight, out=np.zeros(len(root)), where=here)
-        return [*told, nullable(error, here)]
+        return [*results, nullable(error, here)]
