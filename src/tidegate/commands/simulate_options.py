@@ -70,7 +70,7 @@ def parse_allocation(text: str) -> dict[str, int]:
             cores[name] = 0
         if cores[name] < 1:
             raise AskedWrongly(
-                f"operator '{name}' needs a whole number of cores from 1 upwards, not '{number}'"
+                f"operator '{name}' needs a whole number of cores of at least 1, not '{number}'"
             )
     return cores
 

@@ -54,7 +54,7 @@ class Shedding:
         return (*(name for name in self.classes if name != OTHER), OTHER)
 
 
-NOTHING_SAID = Shedding(classes={})
+NOT_DECLARED = Shedding(classes={})
 """The shedding of a source without a call of `.shed(...)`: all its rows are alike."""
 
 

@@ -114,8 +114,8 @@ def test_an_unstable_allocation_is_simulated_with_a_warning(said: Said, chain: P
     [
         (["--allocation", "extrat=10,match=11"], "'extrat'; did you mean 'extract'?"),
         (["--allocation", "extract=10"], "no cores to 'match'"),
-        (["--allocation", "extract=1.5,match=11"], "whole number of cores from 1 upwards"),
-        (["--allocation", "extract=0,match=11"], "whole number of cores from 1 upwards"),
+        (["--allocation", "extract=1.5,match=11"], "whole number of cores of at least 1"),
+        (["--allocation", "extract=0,match=11"], "whole number of cores of at least 1"),
         (["--allocation", "extract=1,extract=2,match=11"], "'extract' twice"),
         (["--allocation", "extract"], "is not OPERATOR=CORES"),
         (["--allocation", "extract=10,match=11", "--seconds", "0"], "above 0"),

@@ -1,4 +1,4 @@
-"""Which of the two capacity curves to believe, and where a measurement would tell (MST III-A2)."""
+"""Chooses between the two capacity curves, and where to measure to tell them apart (MST III-A2)."""
 
 from dataclasses import dataclass
 
@@ -18,9 +18,9 @@ def disagreements(
 ) -> list[int]:
     """Machine counts worth a validation sample: where the two curves differ most (III-A2).
 
-    Not among the training counts, further apart than `threshold` (relative to their mean), the
-    largest disagreement first, and not two neighbours of the same hill: each next one is at least
-    a tenth of the range away from those before.
+    They are not training counts, the curves differ there by more than `threshold` (relative to
+    their mean), and the largest difference comes first. Counts are at least a tenth of the range
+    apart, so that no two of them sample the same peak of the difference.
     """
     limit = min(first.max_machines, second.max_machines)
     m = np.arange(1, limit + 1)
@@ -38,20 +38,20 @@ def disagreements(
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which curve was chosen, and why."""
+    """The chosen curve, and why it was chosen."""
 
     model: CapacityCurve
     reason: str
     errors: dict[str, float]
-    """Root mean squared error of each curve on the points it was chosen by."""
+    """Root mean squared error of each curve on the samples that decided."""
 
 
 def choose(samples: Samples, validation: Samples | None = None, max_machines: int = 128) -> Choice:
-    """The curve that fits better (III-A2), then fitted to all samples.
+    """Choose the curve that fits better (III-A2), and fit it to all samples.
 
-    Judged on the validation samples, taken where the curves disagree (`disagreements` says where);
-    without any, on the training error. A curve whose fit is refused is out; when both are, both are
-    fitted again among the rising curves.
+    The error on the validation samples decides, which should be taken where the curves disagree
+    (see `disagreements`); without any, the training error decides. A curve whose fit is refused is
+    out. If both are, both are fitted again among the rising curves.
     """
     training = list(samples)
     checks = list(validation or [])

@@ -1,7 +1,7 @@
 """A capacity curve fitted to samples, which learns online (MST III-A, III-B).
 
-Both shapes can turn negative or bend back between or beyond the samples; such a fit is refused,
-since a scheduler that asks it for machines would be sent to a pole or to the far side of the hill.
+Both shapes can turn negative, or fall again, between or beyond the samples. Such a fit is refused:
+a scheduler would be led to a pole, or to machine counts beyond the maximum.
 """
 
 import numpy as np
@@ -25,12 +25,12 @@ class FitRefused(TidegateError):
 
 
 class CapacityCurve:
-    """One of the two curves with its weights and residual variance; learns online (III-B)."""
+    """One of the two curves, with its weights and residual variance; it learns online (III-B)."""
 
     def __init__(
         self, shape: Shape, tally: Tally, max_machines: int, *, constrained: bool = False
     ) -> None:
-        """Use `fit`. `constrained` keeps the curve rising; otherwise a bad fit is refused."""
+        """Use `fit` instead. `constrained` keeps the curve rising; else a bad fit is refused."""
         self.shape = shape
         self.max_machines = max_machines
         self.constrained = constrained
@@ -40,7 +40,7 @@ class CapacityCurve:
 
     @property
     def weights(self) -> Vector:
-        """w0.. as eq. 2 or eq. 3 writes them."""
+        """w0, w1, ... of eq. 2 or eq. 3."""
         self._refresh()
         return self._weights.copy()
 
@@ -52,12 +52,12 @@ class CapacityCurve:
 
     @property
     def samples(self) -> int:
-        """How many samples the curve rests on."""
+        """How many samples the curve is fitted to."""
         return self._tally.size
 
     @property
     def machines(self) -> set[int]:
-        """The machine counts that it was measured at."""
+        """The machine counts of the samples."""
         return self._tally.machines
 
     def mean(self, m: ArrayLike) -> Vector:
@@ -74,10 +74,10 @@ class CapacityCurve:
         return self.mean(m) + float(ndtri(probability)) * np.sqrt(self.variance(m))
 
     def observe(self, m: int, throughput: float) -> None:
-        """Add a saturated interval; the weights follow when next asked for.
+        """Add a saturated interval; the weights are computed when they are next needed.
 
-        Should the longer sample bend the curve, it is refitted within the rising curves: a running
-        scheduler must have an answer, so refusal is for the first fit only.
+        If the curve then turns negative or falls, it is refitted among the rising curves: a running
+        scheduler needs an answer, so only the first fit may be refused.
         """
         self._tally.add(m, throughput)
         self._stale = True
@@ -109,10 +109,10 @@ class CapacityCurve:
 def fit(
     samples: Samples, shape: Shape, max_machines: int = 128, *, constrained: bool = False
 ) -> CapacityCurve:
-    """Least-squares curve of this shape through the samples (eq. 2 or 3), residuals as in eq. 6.
+    """Fit a curve of this shape to the samples by least squares (eq. 2 or 3, residuals of eq. 6).
 
-    Raises `FitRefused` when it turns negative or bends back within 1..max_machines, unless
-    `constrained`: then it is the best among the curves that do neither.
+    Raises `FitRefused` when it turns negative or bends back within 1..max_machines. With
+    `constrained` it is the best among the curves that do neither.
     """
     tally = Tally(samples)
     if tally.size <= shape.weights or (not constrained and len(tally.machines) < shape.weights):
@@ -125,7 +125,7 @@ def fit(
 
 
 def _trouble(shape: Shape, weights: Vector, max_machines: int) -> str:
-    """What is wrong with a curve inside the range; empty when nothing is."""
+    """What is wrong with a curve within the range; empty if nothing is."""
     m = np.arange(1, max_machines + 1, dtype=np.float64)
     tau = shape.throughput(weights, m)
     if not np.isfinite(tau).all() or (tau <= 0).any():

@@ -1,4 +1,4 @@
-"""The weights of a capacity curve that fit its samples best, free or among rising curves only."""
+"""The weights of a capacity curve that fit its samples best, among all curves or rising ones."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,9 @@ NEWTON_STEPS = 30
 def least_squares(shape: Shape, tally: Tally) -> Vector:
     """Weights that minimise the squared residuals of tau.
 
-    Model 2 is linear. Model 1 is linear in 1/tau, where a squared residual weighs 1/tau^4 of what
-    it does in tau: weighted so it starts Gauss-Newton steps in tau itself, the scale of eq. 5.
+    Model 2 is linear. Model 1 is linear in 1/tau, where a squared residual has 1/tau^4 of its
+    weight in tau. The solution weighted accordingly is the start for Gauss-Newton steps in tau
+    itself, the scale of eq. 5.
     """
     m, n, mean, _ = tally.columns()
     features = shape.features(m)
@@ -49,7 +50,7 @@ def least_squares(shape: Shape, tally: Tally) -> Vector:
 
 
 def _ratio_error(features: Vector, weights: Vector, mean: Vector, n: Vector) -> float:
-    """Squared residuals in tau of model 1; infinite past the pole."""
+    """Squared residuals of model 1 in tau; infinite beyond the pole."""
     linear = features @ weights
     if (linear <= 0).any():
         return float("inf")
@@ -61,12 +62,12 @@ def _solve_least_squares(design: Vector, target: Vector) -> Vector:
 
 
 def rising_least_squares(shape: Shape, tally: Tally, max_machines: int) -> Vector:
-    """Best weights among curves that stay positive and do not bend back up to max_machines.
+    """The best weights among curves that stay positive and do not fall up to max_machines.
 
-    Such curves are a cone, and the cone has few edges, so non-negative least squares over the edges
-    finds the best one. With M the range: model 2 rises on [0, M] when it is a + b m +
-    c (2 M m - m^2) with a, b, c >= 0. Model 1 with non-negative weights rises on [1, M] when
-    w1 / M^2 >= w2 + 2 w3 M, whose edges are 1, 1/m, 1/m + m / M^2 and 1/m + m^2 / (2 M^3).
+    Such curves form a cone with few edges, so non-negative least squares over the edges finds the
+    best one. With range M, model 2 rises on [0, M] if it is a + b m + c (2 M m - m^2) with
+    a, b, c >= 0. Model 1 with non-negative weights rises on [1, M] if w1 / M^2 >= w2 + 2 w3 M;
+    the edges are 1, 1/m, 1/m + m / M^2 and 1/m + m^2 / (2 M^3).
     """
     m, n, mean, _ = tally.columns()
     top = float(max(max_machines, m.max()))

@@ -14,13 +14,15 @@ Samples = Iterable[tuple[int, float]]
 
 
 def check_sample(m: int, throughput: float) -> None:
-    """Refuse a sample that no measurement of a saturated interval can give."""
+    """Raise an error for a sample that cannot come from a saturated interval."""
     if m < 1 or int(m) != m:
-        raise AskedWrongly(f"A capacity sample is of {m} machines, but needs a count from 1 up.")
+        raise AskedWrongly(
+            f"A capacity sample has {m} machines: give a whole number of at least 1."
+        )
     if not (np.isfinite(throughput) and throughput > 0):
         raise AskedWrongly(
-            f"The capacity sample at {m} machines is {throughput}, but a throughput is a "
-            "positive number: measure a saturated interval."
+            f"The capacity sample at {m} machines is {throughput}, but a throughput must be "
+            "positive: measure a saturated interval."
         )
 
 

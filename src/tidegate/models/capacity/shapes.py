@@ -15,7 +15,7 @@ Vector = NDArray[np.float64]
 
 
 class Shape(Enum):
-    """Which of the paper's two curves."""
+    """One of the paper's two curves."""
 
     MODEL_1 = "model 1"
     MODEL_2 = "model 2"
@@ -26,7 +26,7 @@ class Shape(Enum):
         return 4 if self is Shape.MODEL_1 else 3
 
     def features(self, m: Vector) -> Vector:
-        """Columns that the weights multiply: of 1/tau for model 1, of tau for model 2."""
+        """The columns that the weights multiply: for 1/tau in model 1, for tau in model 2."""
         if self is Shape.MODEL_1:
             return np.stack([np.ones_like(m), 1.0 / m, m, m * m], axis=-1)
         return np.stack([np.ones_like(m), m, -m * m], axis=-1)
@@ -45,9 +45,9 @@ MODEL_2 = Shape.MODEL_2
 
 
 class Tally:
-    """Samples folded per machine count: n, mean and squared deviations are all a fit needs.
+    """Samples summarised per machine count by n, mean and squared deviations.
 
-    Online learning adds thousands of samples at a few machine counts; a refit costs the same.
+    A fit needs no more, so it costs the same after thousands of samples at a few machine counts.
     """
 
     def __init__(self, samples: Samples) -> None:
@@ -56,7 +56,7 @@ class Tally:
             self.add(m, throughput)
 
     def add(self, m: int, throughput: float) -> None:
-        """One more sample."""
+        """Add a sample."""
         check_sample(m, throughput)
         n, mean, squares = self._per_count.get(int(m), (0, 0.0, 0.0))
         deviation = throughput - mean
@@ -74,7 +74,7 @@ class Tally:
         return set(self._per_count)
 
     def columns(self) -> tuple[Vector, Vector, Vector, float]:
-        """Machines, how many samples, their mean; and the squares within a machine count."""
+        """Machine counts, their numbers of samples and means; and the squares within all counts."""
         m = np.array(list(self._per_count), dtype=np.float64)
         folded = np.array(list(self._per_count.values()), dtype=np.float64)
         return m, folded[:, 0], folded[:, 1], float(folded[:, 2].sum())

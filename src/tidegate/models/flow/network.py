@@ -1,10 +1,10 @@
-"""A topology as a flow network: how much it can carry, where it is cut, where there is room.
+"""A topology as a flow network: its maximum flow, its cuts, and where there is spare capacity.
 
-Vertices are the tasks of operators, edges their links; an edge has a capacity c and carries a flow
-f, both in rows per second (Flink-ER 2.2). The improving network says where more could be sent, its
-paths how (eq. 2, 3), and the least cut that keeps the tasks of an operator on one side (eq. 4) is
-what limits the whole. Selectivities are the caller's: give capacities in rows of the source, that
-is, divided by the visit ratio, and flow is conserved at every vertex.
+Vertices are the tasks of operators, and edges their links. An edge has a capacity c and carries a
+flow f, both in rows per second (Flink-ER 2.2). The improving network has the spare capacity, and
+its paths show how to use it (eq. 2, 3). The minimum cut that keeps the tasks of each operator on
+one side (eq. 4) limits the whole topology. Capacities are in rows of the source, that is, divided
+by the visit ratio, so that flow is conserved at every vertex.
 """
 
 from collections.abc import Sequence
@@ -23,23 +23,23 @@ Vector = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
 
 _WHOLE = 2**30
-"""Capacities become integers up to this, because the solver counts in 32 bits."""
+"""Capacities are scaled to integers up to this, because the solver uses 32 bits."""
 _FINE = 4
-"""Integers are fine enough when the flow found is at least 1/4 of the largest one."""
+"""The integers are fine enough when the flow is at least 1/4 of the largest integer."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FlowNetwork:
-    """Edges as columns; one edge at most between two vertices in each direction."""
+    """Edges as columns, with at most one edge between two vertices in each direction."""
 
     tails: Places
     heads: Places
     capacities: Vector
-    """Rows per second; infinite where nothing limits an edge."""
+    """Rows per second; infinite for an edge without a limit."""
     source: int
     sink: int
     operators: Places
-    """The operator of each vertex; the tasks of one operator share their number."""
+    """The operator of each vertex; the tasks of one operator have the same number."""
 
     @classmethod
     def of(
@@ -50,7 +50,7 @@ class FlowNetwork:
         sink: int,
         operators: Sequence[int],
     ) -> "FlowNetwork":
-        """From (tail, head, capacity); edges between the same two vertices add up."""
+        """Build from (tail, head, capacity); the capacities of parallel edges add up."""
         size = len(operators)
         table: dict[tuple[int, int], float] = {}
         for tail, head, capacity in edges:
@@ -75,10 +75,10 @@ class FlowNetwork:
         )
 
     def together(self) -> "FlowNetwork":
-        """One vertex per operator: its cuts are those that keep the tasks of an operator together.
+        """The network with one vertex per operator: its cuts never divide an operator's tasks.
 
         A partition that never divides an operator is a partition of the operators, and the
-        capacities across it are the same sum (eq. 4), so the least one needs no search.
+        capacities across it have the same sum (eq. 4), so the minimum cut needs no search.
         """
         numbers, places = np.unique(self.operators, return_inverse=True)
         edges = zip(
@@ -95,7 +95,7 @@ class FlowNetwork:
         )
 
     def maximum_flow(self) -> "Flow":
-        """As much as the source can send, and one way to send it."""
+        """A maximum flow from the source to the sink."""
         flow = _maximum(self)
         if flow.value > self.capacities[np.isfinite(self.capacities)].sum():
             raise AskedWrongly(
@@ -106,7 +106,7 @@ class FlowNetwork:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Flow:
-    """What each edge carries; never more than its capacity, and nothing stays on the way."""
+    """The flow of each edge: never above its capacity, and conserved at every vertex."""
 
     network: FlowNetwork
     carried: Vector
@@ -114,13 +114,13 @@ class Flow:
 
     @property
     def value(self) -> float:
-        """|f|: what leaves the source (eq. 1), less what comes back to it."""
+        """|f|: the flow out of the source (eq. 1), minus the flow back into it."""
         network = self.network
         out = self.carried[network.tails == network.source].sum()
         return float(out - self.carried[network.heads == network.source].sum())
 
     def improving(self) -> sparse.csr_array:
-        """The improving network: c - f along an edge, f against it."""
+        """The improving network: c - f along each edge, and f against it."""
         network, size = self.network, len(self.network.operators)
         improve = np.maximum(network.capacities - self.carried, 0.0)
         return _matrix(
@@ -131,11 +131,11 @@ class Flow:
         )
 
     def augmenting_path(self, least: float = 0.0) -> tuple[list[int], float]:
-        """A path from source to sink with the fewest edges, and what it can take more (eq. 2).
+        """A path from source to sink with the fewest edges, and its spare capacity (eq. 2).
 
-        Edges with room of at most `least` count as full. ([], 0.0) when there is no path: the flow
-        is the maximum then. Nothing calls this yet: the Flink-ER policy will, to send backlog along
-        augmenting paths (Alg. 2).
+        Edges with spare capacity of at most `least` count as full. The result is ([], 0.0) if there
+        is no path: the flow is then the maximum. Nothing calls this yet: the Flink-ER policy will,
+        to send backlog along augmenting paths (Alg. 2).
         """
         room = self.improving()
         room.data[room.data <= least] = 0.0
@@ -164,7 +164,7 @@ class Flow:
         for tail, head in pairwise(path):
             left = more
             back = place.get((head, tail))
-            if back is not None:  # what flows the other way is taken back first
+            if back is not None:  # first reduce the flow in the opposite direction
                 taken = min(left, float(carried[back]))
                 carried[back] -= taken
                 left -= taken
@@ -173,7 +173,7 @@ class Flow:
         return Flow(network, carried)
 
     def least_cut(self) -> "Cut":
-        """Of a maximum flow: the cut it fills (max flow = min cut)."""
+        """The cut that this flow fills, if it is a maximum flow (max flow = min cut)."""
         scale = max(self.value, 1e-300)
         room = self.improving()
         room.data[room.data <= 1e-6 * scale] = 0.0
@@ -183,7 +183,7 @@ class Flow:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cut:
-    """D = (X, Y): the source in X, the sink in Y."""
+    """A cut D = (X, Y), with the source in X and the sink in Y."""
 
     network: FlowNetwork
     behind: npt.NDArray[np.bool_]
@@ -191,29 +191,29 @@ class Cut:
 
     @property
     def crossing(self) -> npt.NDArray[np.bool_]:
-        """Which edges lead from X to Y."""
+        """Which edges go from X to Y."""
         return np.asarray(~self.behind[self.network.tails] & self.behind[self.network.heads])
 
     @property
     def capacity(self) -> float:
-        """c(X, Y), eq. 4."""
+        """c(X, Y) of eq. 4."""
         return float(self.network.capacities[self.crossing].sum())
 
     def carries(self, flow: Flow) -> float:
-        """f(X, Y), eq. 5: forward less backward, which is |f| for every cut."""
+        """f(X, Y) of eq. 5: forward minus backward flow, which is |f| for every cut."""
         network = self.network
         back = self.behind[network.tails] & ~self.behind[network.heads]
         return float(flow.carried[self.crossing].sum() - flow.carried[back].sum())
 
     @property
     def first_operators(self) -> tuple[int, ...]:
-        """The operators right behind the cut: those to give more tasks."""
+        """The operators right behind the cut, which need more tasks."""
         heads = self.network.operators[self.network.heads[self.crossing]]
         return tuple(int(number) for number in np.unique(heads))
 
 
 def least_cut_together(network: FlowNetwork) -> Cut:
-    """The least cut that keeps every operator's tasks on one side, over the operators.
+    """The minimum cut that keeps every operator's tasks on one side, over the operators.
 
     Nothing calls this yet: the Flink-ER policy will, to name the one bottleneck of a pipeline
     whose tasks differ in capacity (eq. 4).
@@ -222,15 +222,15 @@ def least_cut_together(network: FlowNetwork) -> Cut:
 
 
 def limiting_cuts(network: FlowNetwork, value: float, share: float = LIMITING) -> tuple[Cut, ...]:
-    """Every operator that is first behind a cut with f >= share c (eq. 11): its least such cut.
+    """For every operator right behind a cut with f >= share c (eq. 11), its minimum such cut.
 
-    A flow of this value carries the same across every cut, so a cut limits when its capacity is at
-    most value / share. There are too many cuts to look at each; but one that has an operator first
-    behind it crosses an edge to that operator, and the least cut across a given edge is a maximum
-    flow with its tail joined to the source and its head to the sink.
+    A flow has the same value across every cut, so a cut is limiting if its capacity is at most
+    value / share. There are too many cuts to try each. But a cut right before an operator crosses
+    an edge to that operator, and the minimum cut across a given edge is a maximum flow with the
+    edge's tail joined to the source and its head joined to the sink.
     """
     if not LIMITING <= share <= 1.0:
-        raise AskedWrongly(f"a share of {share:g} limits no cut; give {LIMITING} to 1")
+        raise AskedWrongly(f"the share is {share:g}, but must be from {LIMITING} to 1")
     if value <= 0.0:
         return ()
     whole = network.together()
@@ -247,10 +247,10 @@ def limiting_cuts(network: FlowNetwork, value: float, share: float = LIMITING) -
 
 
 def route_weights(flow: Flow, operator: int) -> Vector:
-    """Shares in which a flow is dealt to the tasks of an operator, in the order of its vertices.
+    """The shares of a flow that the tasks of an operator get, in the order of its vertices.
 
-    For an operator without state any task may take any row, so the accumulated rows can follow a
-    maximum flow: to every task in proportion to what its paths carry. Equal tasks get equal shares.
+    For an operator without state any task may take any row, so the backlog can follow a maximum
+    flow: each task gets rows in proportion to its flow. Equal tasks get equal shares.
     Nothing calls this yet: the routes of map stages will, once tasks differ in capacity (Alg. 2).
     """
     network = flow.network
@@ -285,12 +285,11 @@ def _cut_across(network: FlowNetwork, tail: int, head: int) -> Cut:
 
 
 def _maximum(network: FlowNetwork) -> Flow:
-    """SciPy's solver over integers, as fine as 30 bits give.
+    """A maximum flow by SciPy's solver, which works with integers.
 
-    No edge carries more than the whole flow, so capacities are cut off at a bound of it and scaled
-    to 2^30. Rounded down, they give a flow that is feasible and at most one unit per edge below the
-    best. Where the bound was too generous for that to be exact enough, the flow found gives a
-    better one.
+    No edge carries more than the whole flow, so capacities are cut off at a bound on the flow and
+    scaled to 2^30. Rounding down gives a feasible flow that is at most one unit per edge below the
+    maximum. If the bound was too loose for enough precision, the flow found gives a better one.
     """
     capacities, size = network.capacities, len(network.operators)
     if np.isinf(capacities).any():

@@ -1,20 +1,20 @@
-"""What a task or a link of a flow network can carry, from first principles and by feedback.
+"""The capacity of a task or link of a flow network, computed at first and then by feedback.
 
-Flink-ER starts from the network: the bandwidth left for data over the bytes of a row (eq. 9, 10).
-What it does not see there, it learns from the latency (eq. 13, 14). We know one thing more, the
-service rate of a task, which is a first principle as well.
+Flink-ER starts from the bandwidth that is left for data, divided by the size of a row (eq. 9, 10),
+and then corrects the capacity by the measured latency (eq. 13, 14). Tidegate also knows the service
+rate of a task, which limits it as well.
 """
 
 from tidegate.errors import AskedWrongly
 
 _NEAR = 0.95
-"""f is "about" c from this share on (algorithm 1)."""
+"""From this share of c on, f counts as "about" c (algorithm 1)."""
 _FAR_BELOW = 0.5
-"""A latency is "far below" its constraint up to this share (algorithm 1)."""
+"""Up to this share of its constraint, a latency counts as "far below" it (algorithm 1)."""
 
 
 def data_bandwidth(bandwidth_bytes_s: float, *taken_bytes_s: float) -> float:
-    """N(data): bandwidth less what system, heartbeats, checkpoints and others take (eq. 9).
+    """N(data): the bandwidth minus that of the system, heartbeats, checkpoints etc. (eq. 9).
 
     Nothing calls this yet: the Flink-ER policy will, for the first capacity of a link.
     """
@@ -22,7 +22,7 @@ def data_bandwidth(bandwidth_bytes_s: float, *taken_bytes_s: float) -> float:
 
 
 def link_capacity(data_bytes_s: float, row_bytes: float, links: int = 1) -> float:
-    """Rows per second of one of the links into a task: they share its bandwidth (eq. 10).
+    """Rows per second of one link into a task; all its links share the bandwidth (eq. 10).
 
     Nothing calls this yet: the Flink-ER policy will, for the first capacity of a link.
     """
@@ -35,7 +35,7 @@ def link_capacity(data_bytes_s: float, row_bytes: float, links: int = 1) -> floa
 
 
 def task_capacity(service_rate: float, links_rows_s: float = float("inf")) -> float:
-    """Rows per second that a task takes: what it can work off, and what its links bring it.
+    """Rows per second that a task can take: the smaller of its service rate and its links' rate.
 
     Nothing calls this yet: the Flink-ER policy will, where a link limits before the task does.
     """
@@ -43,17 +43,17 @@ def task_capacity(service_rate: float, links_rows_s: float = float("inf")) -> fl
 
 
 def latency_capacity(latency_s: float, at_once: float = 1.0) -> float:
-    """Rows per second that a mean latency tells of (eq. 13).
+    """The rows per second that correspond to a mean latency (eq. 13).
 
-    The paper's vertex has one tuple at a time; with `at_once` rows in it this is Little's law.
+    The paper's vertex holds one tuple at a time; with `at_once` rows in it this is Little's law.
     """
     if latency_s <= 0.0:
-        raise AskedWrongly(f"a latency of {latency_s:g} s tells of no capacity; give one above 0")
+        raise AskedWrongly(f"a latency of {latency_s:g} s gives no capacity; give one above 0")
     return at_once / latency_s
 
 
 def feedback_step(latency_s: float, constraint_s: float, at_once: float = 1.0) -> float:
-    """eta, the step: how far the latency's rate is from the constraint's (eq. 14)."""
+    """eta, the step size: the distance of the latency's rate from the constraint's (eq. 14)."""
     return abs(latency_capacity(latency_s, at_once) - latency_capacity(constraint_s, at_once))
 
 
@@ -65,11 +65,11 @@ def regulated(
     constraint_s: float,
     at_once: float = 1.0,
 ) -> float:
-    """One step of algorithm 1: less when the latency is above its constraint, more when it is far
-    below it and the flow fills the capacity.
+    """The capacity after one step of algorithm 1.
 
-    Eq. 14's step is longer than the capacity itself once the latency is twice the constraint:
-    it is cut off so that no step leads below zero.
+    It falls when the latency is above its constraint, and rises when the latency is far below it
+    and the flow fills the capacity. The step of eq. 14 can exceed the capacity; it is clamped so
+    that the result is never below zero.
     """
     step = feedback_step(latency_s, constraint_s, at_once)
     if latency_s > constraint_s and flow <= capacity:

@@ -1,10 +1,10 @@
-"""What a micro-batch costs, and what follows from it at a latency target: the one formula.
+"""The cost of a micro-batch, and what follows from it for a latency target.
 
-A batch of N rows on k tasks takes D = a(k) + N c(k): a(k) = a0 + a1 k is the fixed cost and
-c(k) = w delta / k the work of a row spread over k tasks of imbalance delta. In the steady state
-N = lambda D, so D = a / (1 - rho) with rho = lambda c, and a row, which waits half a batch and is
-done when the next one ends, takes E[T] = 1.5 D. Solved for the load, the cores and the share of
-rows to keep, this is all that planning, shedding and sharing need to know of a pipeline.
+A batch of N rows on k tasks takes D = a(k) + N c(k). Here a(k) = a0 + a1 k is the fixed cost, and
+c(k) = w delta / k is the work per row, spread over k tasks with imbalance delta. In the steady
+state N = lambda D, so D = a / (1 - rho) with rho = lambda c. A row waits half a batch on average
+and is done when the next batch ends, so E[T] = 1.5 D. Planning, shedding and sharing all use this
+one formula, solved for the load, the cores, or the share of rows to keep.
 """
 
 import math
@@ -15,11 +15,11 @@ from scipy.special import ndtri
 from tidegate.errors import AskedWrongly
 
 SOJOURN_BATCHES = 1.5
-"""E[T] over D: half a batch of waiting, then the batch itself."""
+"""E[T] in batches: a row waits half a batch on average, then its own batch runs."""
 REACHABLE = 1.05
-"""A target must be this far above the floor to be within reach of shedding."""
+"""Shedding can reach a target that is at least this many times the floor."""
 BELOW_FLOOR = 2.0
-"""Where the target is out of reach, a latency of this many floors is aimed at instead."""
+"""If the target cannot be reached, the aim is this many times the floor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,14 +71,14 @@ class BatchCost:
         return share / row_s if row_s > 0.0 else float("inf")
 
     def floor_s(self, tasks: int, interval_s: float = 0.0) -> float:
-        """E[T] of batches with no rows in them: what neither cores nor shedding can lower."""
+        """E[T] of empty batches: the latency that neither cores nor shedding can lower."""
         overhead_s = self.overhead_s(tasks)
         return max(SOJOURN_BATCHES * overhead_s, interval_s / 2.0 + overhead_s)
 
     def kept(self, rate: float, tasks: int, latency_s: float) -> float:
-        """The share of `rate` rows per second that is within the target: min(1, tau(T) / lambda).
+        """The share of `rate` that can be kept within the target: min(1, tau(T) / lambda).
 
-        Where the target is below the floor, the latency that is aimed at instead counts.
+        If the target cannot be reached, `reachable_s` takes its place.
         """
         aim_s = reachable_s(latency_s, self.floor_s(tasks))
         sustained = self.throughput(tasks, aim_s)
@@ -87,8 +87,8 @@ class BatchCost:
     def cores_for(self, rate: float, latency_s: float, *, imbalance: float = 1.0) -> int:
         """The fewest cores with tau(T) >= `rate`: k >= lambda w delta / (1 - 1.5 a / T).
 
-        Refused when the target is below the floor, which no number of cores lowers. With a cost
-        per task, k also stands on the right-hand side, and the smaller root is the answer.
+        Raises AskedWrongly when the target is below the floor, which no number of cores can lower.
+        With a cost per task, k is also on the right-hand side; the smaller root is the result.
         """
         load = rate * self.work_s * imbalance
         room = 1.0 - SOJOURN_BATCHES * self.fixed_s / latency_s
@@ -105,7 +105,7 @@ class BatchCost:
     def most_throughput(
         self, most: int, latency_s: float, *, imbalance: float = 1.0, interval_s: float = 0.0
     ) -> float:
-        """The largest tau(T_max) over 1 to `most` tasks; with a cost per task, all are not best.
+        """The largest tau(T_max) over 1 to `most` tasks; `most` is not best if tasks are costly.
 
         (1 - 1.5 (a0 + a1 k) / T) k is largest at k = (T / 1.5 - a0) / 2 a1. When the trigger
         interval limits, (T - P/2 - a0 - a1 k) k is largest at k = (T - P/2 - a0) / 2 a1.
@@ -134,8 +134,8 @@ def chance_imbalance(rows: float, tasks: int) -> float:
 
 
 def reachable_s(target_s: float, floor_s: float) -> float:
-    """The latency to aim at by shedding: the target, or twice the floor where it is out of reach.
+    """The latency to aim at when shedding: the target, or twice the floor if that is too low.
 
-    Below the floor even a batch with no rows is late, so shedding everything would not help.
+    Below the floor even an empty batch is late, so shedding all rows would not help.
     """
     return target_s if floor_s * REACHABLE <= target_s else BELOW_FLOOR * floor_s

@@ -1,11 +1,11 @@
-"""A queueing station on cores of several speeds (DRS III-A: its models extend to them).
+"""A queueing station on cores of several speeds (DRS III-A says that its models extend to them).
 
 Cores of class c complete s_c mu tuples per second. While every core is busy the station completes
-mu sum_c k_c s_c tuples per second, exactly what k cores of the mean speed do, so the wait of those
-who wait is exact; the model is M/M/k (or GI/G/k) with the mean speed. It approximates only the
-times when some cores idle: which of them idle then depends on who hands out tuples, and the model
-takes their shares of the work to be those of a busy station. Nothing calls this yet: the DRS
-policies will, on clusters whose machines differ in speed.
+mu sum_c k_c s_c tuples per second, as many as k cores of the mean speed. The model is M/M/k (or
+GI/G/k) with that mean speed, so it is exact while tuples wait. It is approximate only while some
+cores are idle: which ones are idle depends on how tuples are assigned, and the model assumes the
+shares of work of a busy station. Nothing calls this yet: the DRS policies will, on clusters whose
+machines differ in speed.
 """
 
 from dataclasses import dataclass
@@ -21,14 +21,14 @@ class CoreClass:
     speed: float
     """Factor on the service rate: 2 completes twice as many tuples per second."""
     cores: int
-    """How many of them this station can have."""
+    """How many of these cores the station can have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixedCoreStation:
-    """One operator whose k-th core is the fastest that is left.
+    """One operator whose k-th core is the fastest one left.
 
-    Adding a slow core helps while tuples wait and hurts once they do not, so its latency can rise
+    Adding a slow core helps while tuples wait and hurts once they do not, so the latency can rise
     again with k; allocators stop where it does.
     """
 
@@ -41,7 +41,7 @@ class MixedCoreStation:
 
     def __post_init__(self) -> None:
         if not self.classes or any(c.speed <= 0.0 or c.cores < 0 for c in self.classes):
-            raise AskedWrongly("core classes need a speed above zero and a count from zero up")
+            raise AskedWrongly("core classes need a speed above 0 and at least 0 cores each")
         if self.arrival_rate >= self.service_rate * self.speed(self.most):
             raise AskedWrongly(
                 f"all {self.most} cores together complete"
@@ -51,7 +51,7 @@ class MixedCoreStation:
 
     @property
     def most(self) -> int:
-        """All cores there are."""
+        """The number of all cores."""
         return sum(one.cores for one in self.classes)
 
     def speed(self, cores: int) -> float:
@@ -66,7 +66,7 @@ class MixedCoreStation:
 
     @property
     def stable_from(self) -> int:
-        """The fewest cores, fastest first, that keep up."""
+        """The smallest stable number of cores, fastest first."""
         cores = 1
         while self.service_rate * self.speed(cores) <= self.arrival_rate:
             cores += 1

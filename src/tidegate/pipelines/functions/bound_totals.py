@@ -1,4 +1,4 @@
-"""Totals and means that know their columns: what they keep per group and what they tell of it."""
+"""Totals and means bound to their columns: the state that they keep, and their results."""
 
 from dataclasses import dataclass
 
@@ -12,16 +12,16 @@ from tidegate.pipelines.functions.summand import Summand
 
 @dataclass(frozen=True, slots=True)
 class BoundTotal:
-    """Keeps one total per group."""
+    """A total per group."""
 
     name: str
     summand: Summand
     null_if_none: bool
-    """A sum of nothing is null; a count of nothing is 0."""
+    """Whether the total of no values is null, as for a sum, or 0, as for a count."""
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The columns that it reads."""
+        """The columns of the rows that it reads."""
         return self.summand.needs
 
     @property
@@ -35,18 +35,18 @@ class BoundTotal:
         return self.state
 
     def add(self, groups: Groups) -> Columns:
-        """Earlier totals plus rows."""
+        """Add the rows to the earlier totals."""
         total, seen = self.summand.total(groups, self.name)
         return {self.name: nullable(total, seen) if self.null_if_none else pa.array(total)}
 
-    def tell(self, columns: Columns) -> list[pa.Array]:
+    def results(self, columns: Columns) -> list[pa.Array]:
         """The total itself."""
         return [columns[self.name]]
 
 
 @dataclass(frozen=True, slots=True)
 class BoundMean:
-    """Keeps (count, total) per group."""
+    """A mean per group, kept as a count and a total."""
 
     name: str
     counted: Summand
@@ -54,12 +54,12 @@ class BoundMean:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The columns that it reads."""
+        """The columns of the rows that it reads."""
         return self.summand.needs
 
     @property
     def state(self) -> tuple[pa.Field, ...]:
-        """Count and total so far."""
+        """The count and the total so far."""
         return (
             pa.field(f"{self.name}__count", self.counted.type),
             pa.field(f"{self.name}__total", self.summand.type),
@@ -71,15 +71,15 @@ class BoundMean:
         return (pa.field(self.name, pa.float64()),)
 
     def add(self, groups: Groups) -> Columns:
-        """Earlier counts and totals plus rows."""
+        """Add the rows to the earlier counts and totals."""
         count, total = self.state
         return {
             count.name: pa.array(self.counted.total(groups, count.name)[0]),
             total.name: pa.array(self.summand.total(groups, total.name)[0]),
         }
 
-    def tell(self, columns: Columns) -> list[pa.Array]:
-        """Total by count; null without a value."""
+    def results(self, columns: Columns) -> list[pa.Array]:
+        """The total divided by the count; null if there is no value."""
         count, total = (values_of(columns[field.name]) for field in self.state)
         some = count != 0
         mean = np.divide(total, count, out=np.zeros(len(total)), where=some)

@@ -1,4 +1,4 @@
-"""Totals and means of rows of which some were shed: estimates, with their standard errors."""
+"""Estimated totals and means where rows may have been shed, with their standard errors."""
 
 from dataclasses import dataclass
 
@@ -13,25 +13,25 @@ from tidegate.pipelines.functions.summand import Summand
 
 @dataclass(frozen=True, slots=True)
 class BoundEstimate:
-    """A total or a mean of the rows that were kept, with its standard error.
+    """A total or a mean estimated from the rows that were kept, with its standard error.
 
-    Every row was kept by a draw of its own with probability 1 / w, so an estimate's variance is
+    Every row was kept independently with probability 1 / w, so the variance of an estimate is
     estimated by the sum of w (w - 1) y^2 over the kept rows: y is 1 for a count, x for a sum and
     (x - mean) / (sum of w) for a mean (Horvitz and Thompson 1952; for the mean by linearisation).
     """
 
     inner: BoundTotal | BoundMean
     spreads: tuple[Summand, ...]
-    """Sums of w (w - 1) y^2; for a mean those of w (w - 1) times 1, x and x^2."""
+    """Sums of w (w - 1) y^2; for a mean, of w (w - 1) times 1, x and x^2."""
 
     @property
     def name(self) -> str:
-        """The estimate's name; its error has `_se` behind it."""
+        """The estimate's name; its standard error has the suffix `_se`."""
         return self.inner.name
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The columns that it reads."""
+        """The columns of the rows that it reads."""
         names = (name for part in (self.inner, *self.spreads) for name in part.needs)
         return tuple(dict.fromkeys(names))
 
@@ -44,7 +44,7 @@ class BoundEstimate:
 
     @property
     def state(self) -> tuple[pa.Field, ...]:
-        """What the estimate keeps, and the spreads."""
+        """The estimate's state, and the sums for its variance."""
         return (*self.inner.state, *self._spread_fields)
 
     @property
@@ -53,25 +53,25 @@ class BoundEstimate:
         return (*self.inner.result, pa.field(f"{self.name}_se", pa.float64()))
 
     def add(self, groups: Groups) -> Columns:
-        """Earlier sums plus rows."""
+        """Add the rows to the earlier sums."""
         pairs = zip(self._spread_fields, self.spreads, strict=True)
         spreads = {
             field.name: pa.array(spread.total(groups, field.name)[0]) for field, spread in pairs
         }
         return {**self.inner.add(groups), **spreads}
 
-    def tell(self, columns: Columns) -> list[pa.Array]:
-        """The estimate and its standard error; null where there is nothing to estimate."""
-        told = self.inner.tell(columns)
+    def results(self, columns: Columns) -> list[pa.Array]:
+        """The estimate and its standard error; null if there is no value."""
+        results = self.inner.results(columns)
         spreads = [values_of(columns[field.name]) for field in self._spread_fields]
-        present = valid(told[0])
-        here: Mask = np.ones(len(told[0]), dtype=np.bool_) if present is None else present
+        present = valid(results[0])
+        here: Mask = np.ones(len(results[0]), dtype=np.bool_) if present is None else present
         if isinstance(self.inner, BoundTotal):
             error = np.sqrt(np.maximum(spreads[0], 0.0))
         else:
-            mean = values_of(told[0])
+            mean = values_of(results[0])
             weight = values_of(columns[self.inner.state[0].name])
             variance = spreads[2] - 2.0 * mean * spreads[1] + mean**2 * spreads[0]
             root = np.sqrt(np.maximum(variance, 0.0))
             error = np.divide(root, weight, out=np.zeros(len(root)), where=here)
-        return [*told, nullable(error, here)]
+        return [*results, nullable(error, here)]

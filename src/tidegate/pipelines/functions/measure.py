@@ -27,7 +27,7 @@ class BoundMeasure(KeptPerGroup, Protocol):
         """The new state of every group."""
         ...
 
-    def tell(self, columns: Columns) -> list[pa.Array]:
+    def results(self, columns: Columns) -> list[pa.Array]:
         """The result of every group."""
         ...
 
@@ -81,7 +81,7 @@ class BoundAggregate:
 
     def finish(self, columns: Columns) -> tuple[Numbers | None, list[pa.Array]]:
         """One row per group."""
-        return None, [array for measure in self.measures for array in measure.tell(columns)]
+        return None, [array for measure in self.measures for array in measure.results(columns)]
 
 
 @dataclass(frozen=True, slots=True)

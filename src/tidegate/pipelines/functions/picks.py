@@ -75,7 +75,7 @@ class BoundPick:
             columns[carried.field.name] = self._joined(groups, carried).take(picked)
         return columns
 
-    def tell(self, columns: Columns) -> list[pa.Array]:
+    def results(self, columns: Columns) -> list[pa.Array]:
         """The emitted columns of the picked row."""
         return [columns[field.name] for field in self.result]
 

@@ -1,7 +1,7 @@
-"""What each row adds to a total, and the totals of groups of rows.
+"""Summands: the number that each row adds to a total, and the totals of groups of rows.
 
-Rows are added to the earlier total one after the other in the order they came, so that the cut
-into micro-batches does not change a single bit of a float sum.
+Rows are added to the earlier total one by one, in their order, so that a sum of floats is the same
+to the last bit however the rows are divided into micro-batches.
 """
 
 from dataclasses import dataclass
@@ -23,9 +23,9 @@ _FAR_OFF = 2.0**62
 
 @dataclass(frozen=True, slots=True)
 class Summand:
-    """What each row adds: the product of its factors, 1 if there are none.
+    """The number that each row adds: the product of its factors, or 1 if there are none.
 
-    Rows with a null factor, or a null in a `present` column, add nothing, as in SQL.
+    As in SQL, a row with a null factor, or a null in a `present` column, adds nothing.
     """
 
     factors: tuple[str, ...]
@@ -33,16 +33,16 @@ class Summand:
     type: pa.DataType
     what: str
     spread: str | None = None
-    """A weight w that enters as w (w - 1): what a row adds to the variance of an estimate."""
+    """The column of a weight w that enters as w (w - 1), for the variance of an estimate."""
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The columns that it reads."""
+        """The columns of the rows that it reads."""
         spread = () if self.spread is None else (self.spread,)
         return (*self.present, *self.factors, *spread)
 
     def rows(self, groups: Groups) -> tuple[Numbers, Values | None]:
-        """Groups and values of the rows that add something; None where every value is 1."""
+        """Groups and values of the rows that add something; no values if each of them is 1."""
         chosen: Mask | None = None
         values: Values | None = None
         for name in self.needs:
@@ -62,7 +62,7 @@ class Summand:
         return groups.row_group[chosen], None if values is None else values[chosen]
 
     def total(self, groups: Groups, state: str) -> tuple[Values, Mask]:
-        """Earlier totals of each group plus its rows, and whether there was anything to add."""
+        """The new total of each group, and whether it has any value, earlier or new."""
         old = whole(groups.state[state], self.type)
         old_present = valid(old)
         old_group, old_values = groups.state_group, values_of(old)
@@ -83,7 +83,10 @@ class Summand:
         return total, seen
 
     def _refuse_overflow(self, total: Values, parts: tuple[tuple[Numbers, Values], ...]) -> None:
-        """A wrapped total is off by 2^64; look closer only where the largest value could do it."""
+        """Raise an error if a total wrapped around, which makes it wrong by 2^64.
+
+        Totals are checked only if the largest values could overflow at all.
+        """
         reach = sum(
             len(values) * max(-int(values.min()), int(values.max()))
             for _, values in parts
@@ -96,5 +99,6 @@ class Summand:
             np.add.at(rough, group, values.astype(np.float64))
         if np.any(np.abs(rough - total) > _FAR_OFF):
             raise TidegateError(
-                f"{self.what}: a total outgrew 64 bits; cast the column to double in a map before"
+                f"{self.what}: a total exceeds 64 bits; cast the column to double in a map before "
+                "this operator"
             )

@@ -1,4 +1,4 @@
-"""count, sum and mean of the rows of a key: what a pipeline asks for, bound to its columns."""
+"""The functions count, sum and mean, and how they are bound to the columns of the rows."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from tidegate.pipelines.shedding import WEIGHT
 
 
 def _sum_type(field: pa.Field, weight: str | None) -> pa.DataType:
-    """Whole numbers add up exactly in 64 bits; anything fractional or weighted in double."""
+    """The type of a total: int64, which is exact, for unweighted integers, else double."""
     exact = pa.types.is_integer(field.type) and weight is None
     return pa.int64() if exact else pa.float64()
 
@@ -25,14 +25,14 @@ def _weighted(rows: pa.Schema, weight: str | None, what: str) -> tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Count(Measure):
-    """How many rows, or how many values that are not null."""
+    """The number of rows, or of values that are not null."""
 
     column: str | None
     weight: str | None
     weighted: bool = False
 
     def measure(self, rows: pa.Schema, name: str | None) -> BoundMeasure:
-        """Keeps one number per group."""
+        """Bind to the rows; the state is one number per group."""
         what = "count"
         present = () if self.column is None else (column_of(rows, self.column, what).name,)
         weight = _weighted(rows, self.weight, what)
@@ -53,7 +53,7 @@ class Sum(Measure):
     weighted: bool = False
 
     def measure(self, rows: pa.Schema, name: str | None) -> BoundMeasure:
-        """Keeps one total per group."""
+        """Bind to the rows; the state is one total per group."""
         what = f"sum of '{self.column}'"
         field = number_column(rows, self.column, what)
         weight = _weighted(rows, self.weight, what)
@@ -74,7 +74,7 @@ class Mean(Measure):
     weighted: bool = False
 
     def measure(self, rows: pa.Schema, name: str | None) -> BoundMeasure:
-        """Keeps count and total per group."""
+        """Bind to the rows; the state is a count and a total per group."""
         what = f"mean of '{self.column}'"
         field = number_column(rows, self.column, what)
         weight = _weighted(rows, self.weight, what)
@@ -99,8 +99,8 @@ class Mean(Measure):
 def _weight(weight: str | None, weighted: bool, what: str) -> str | None:
     if weighted and weight is not None:
         raise AskedWrongly(
-            f"{what}: weighted=True takes the column '{WEIGHT}' of rows that may be shed; give "
-            f"weight='{weight}' without it, or leave weight out"
+            f"{what}: weighted=True uses the column '{WEIGHT}' of rows that may be shed; give "
+            f"weight='{weight}' without weighted, or leave weight out"
         )
     return WEIGHT if weighted else weight
 
@@ -114,9 +114,9 @@ def count(
 ) -> Count:
     """Rows per key, or values of `column` that are not null.
 
-    `weight` names a column that says how many rows each row stands for. `weighted` is for rows
-    that may be shed: it estimates what was offered by `_weight`, with the standard error in a
-    column of its own (`_se` behind the name).
+    `weight` names a column with the number of rows that each row represents. `weighted` is for
+    rows that may be shed: it uses `_weight` to estimate the result over all offered rows, and adds
+    a column with the standard error (the name with the suffix `_se`).
     """
     return Count(as_, column, _weight(weight, weighted, "count"), weighted)
 
@@ -124,9 +124,9 @@ def count(
 def sum(
     column: str, *, weight: str | None = None, weighted: bool = False, as_: str | None = None
 ) -> Sum:
-    """The total of `column` per key: exact for whole numbers, null without a value.
+    """The total of `column` per key: exact for whole numbers, null if there is no value.
 
-    `weighted`: as for `count`.
+    `weight` and `weighted` are as for `count`.
     """
     return Sum(as_, column, _weight(weight, weighted, f"sum of '{column}'"), weighted)
 
@@ -134,8 +134,8 @@ def sum(
 def mean(
     column: str, *, weight: str | None = None, weighted: bool = False, as_: str | None = None
 ) -> Mean:
-    """The mean of `column` per key; null without a value.
+    """The mean of `column` per key; null if there is no value.
 
-    `weighted`: as for `count`.
+    `weight` and `weighted` are as for `count`.
     """
     return Mean(as_, column, _weight(weight, weighted, f"mean of '{column}'"), weighted)

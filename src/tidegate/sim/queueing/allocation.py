@@ -1,4 +1,4 @@
-"""Cores by operator: checked against a network, and which operators they leave unstable."""
+"""Checks an allocation of cores against a network, and finds the operators it leaves unstable."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +10,7 @@ from tidegate.models.queueing.stations import Queues
 
 
 def allocation_vector(network: Network, allocation: Mapping[str, int]) -> tuple[int, ...]:
-    """Cores in the order of the network's operators, every one of them at least one."""
+    """The cores in the order of the network's operators; every operator needs at least one."""
     for name in allocation:
         if name not in network.names:
             raise AskedWrongly(
@@ -25,13 +25,13 @@ def allocation_vector(network: Network, allocation: Mapping[str, int]) -> tuple[
     for name, cores in allocation.items():
         if isinstance(cores, bool) or not isinstance(cores, int | np.integer) or cores < 1:
             raise AskedWrongly(
-                f"operator '{name}' needs a whole number of cores from 1 upwards, not {cores!r}"
+                f"operator '{name}' needs a whole number of cores of at least 1, not {cores!r}"
             )
     return tuple(int(allocation[name]) for name in network.names)
 
 
 def unstable_stations(network: Network, allocation: Sequence[int]) -> dict[str, int]:
-    """Operators that cannot keep up with the network's rate, with the fewest cores that could."""
+    """Operators that are unstable at the network's rate, with the fewest cores that suffice."""
     needed = Queues.of_network(network).stable_from
     return {
         name: int(fewest)

@@ -1,4 +1,4 @@
-"""How external tuples come: the times between them, in bulks, at rates that change."""
+"""The arrival process of external tuples: times between them, bulks, and changing rates."""
 
 from dataclasses import dataclass
 
@@ -11,20 +11,20 @@ from tidegate.sim.queueing.distributions import Distribution, distribution
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrivalProcess:
-    """How external tuples come, beside their rate."""
+    """The arrival process of external tuples."""
 
     gaps: Distribution
-    """Times between arrivals."""
+    """The distribution of the times between arrivals."""
     bulk: int = 1
-    """External tuples that arrive together; the rate of tuples stays the network's."""
+    """How many external tuples arrive together; the rate of tuples stays the network's."""
     rates: tuple[float, ...] = ()
-    """Tuples per second in each step after the warm-up, if they change; the last one holds on."""
+    """Changing rates: tuples per second in each step after the warm-up; the last one stays."""
     step_s: float = 1.0
-    """Length of a step of `rates`."""
+    """The length of a step of `rates`."""
 
 
 def source_gaps(network: Network) -> Distribution:
-    """The external arrivals' distribution, from the operator that the source feeds most."""
+    """The distribution of external arrivals, from the operator that gets most of them."""
     fed = [edge for edge in network.edges if edge.origin == SOURCE]
     if not fed:
         raise AskedWrongly(f"no edge leaves '{SOURCE}', so no tuple enters; add one")
@@ -34,7 +34,7 @@ def source_gaps(network: Network) -> Distribution:
 
 
 def expected_tuples(rate: float, arrivals: ArrivalProcess, warm_up_s: float, end_s: float) -> float:
-    """How many external tuples to expect in a run; `rate` counts where the arrivals have none."""
+    """The expected number of external tuples in a run; `rate` applies if no rates are given."""
     if not arrivals.rates:
         return rate * end_s
     starts = warm_up_s + np.arange(len(arrivals.rates)) * arrivals.step_s

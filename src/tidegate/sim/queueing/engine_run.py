@@ -1,4 +1,4 @@
-"""One run of the engine: its tables filled, the engine called until it is done, and its answer."""
+"""One run of the engine: fills its tables, calls it until it is done, and reads the results."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -16,13 +16,13 @@ from tidegate.sim.queueing.statistics import Simulation, StationStatistics, batc
 from tidegate.sim.queueing.tables import Cores, Floats, Ints, Roots, WaitingTuples
 
 EVENTS_PER_CALL = 1 << 20
-"""About a quarter of a second: how often progress is told and Ctrl-C is heard."""
+"""Progress is reported, and Ctrl-C handled, after this many events: a quarter of a second."""
 WAITING_AT_FIRST = 4096
-"""Places for waiting tuples to begin with; they double when they run out."""
+"""The initial number of entries for queued tuples; it doubles when they run out."""
 
 
 class EngineRun:
-    """One run: the engine's tables, and calls of the engine until it is done."""
+    """The engine's tables for one run, and the calls of the engine until it is done."""
 
     def __init__(
         self,
@@ -53,8 +53,8 @@ class EngineRun:
         self.rates = np.array(arrivals.rates or (network.rate,), dtype=np.float64)
         self.step_s = arrivals.step_s
         self.edge_first, self.edge_target, self.edge_ratio = _edges(network)
-        # A stream each for the services of every station and the arrivals, then one each for the
-        # emissions of the same, so that no draw depends on what another station does.
+        # One stream for the services of each station and one for the arrivals, then as many for
+        # their emissions, so that no draw depends on what another station does.
         words = np.random.SeedSequence(seed).generate_state(8 * (count + 1), np.uint64)
         self.streams = words.astype(np.uint64).reshape(2 * (count + 1), 4)
         self.margin = self._most_emitted()
@@ -73,7 +73,7 @@ class EngineRun:
         self.clock = np.array([0.0, start if start < end_s else math.inf])
 
     def _most_emitted(self) -> int:
-        """The most tuples that one event can put into queues."""
+        """The largest number of tuples that one event can put into queues."""
         ratios = self.edge_ratio
         most = ratios + 1.0
         if self.mode == engine.GEOMETRIC:
@@ -84,7 +84,7 @@ class EngineRun:
         return int(sums.max()) + 1
 
     def to_the_end(self, progress: Callable[[float], None] | None) -> None:
-        """Call the engine until nothing is left, giving it room when it asks."""
+        """Call the engine until it is done, and grow its tables when they are nearly full."""
         while True:
             outcome = self._call()
             if outcome == engine.MORE_WAITING:
@@ -118,7 +118,7 @@ class EngineRun:
             operator = self.network.operators[fullest]
             rate = arrival_rates(self.network)[fullest]
             raise TidegateError(
-                f"operator '{operator.name}' has {int(self.queue[fullest]):,} tuples waiting after"
+                f"operator '{operator.name}' has {int(self.queue[fullest]):,} tuples queued after"
                 f" {self.clock[engine.NOW]:.6g} simulated seconds, more than a run may hold:"
                 f" {rate:.6g} tuples a second arrive and {int(self.allocation[fullest])} cores"
                 f" complete {self.allocation[fullest] * operator.service_rate:.6g}; give it more"
@@ -127,7 +127,7 @@ class EngineRun:
         self.waiting.grow(self.state, min(2 * room, self.most_waiting + self.margin))
 
     def answer(self, seconds: float, seed: int) -> Simulation:
-        """What was measured, from the engine's tables."""
+        """The measurements, from the engine's tables."""
         count = int(self.state[engine.ROOTS])
         arrived = self.roots.arrived[:count]
         first = int(np.searchsorted(arrived, self.warm_up_s))
@@ -169,7 +169,7 @@ class EngineRun:
 
 
 def _edges(network: Network) -> tuple[Ints, Ints, Floats]:
-    """Edges by origin, the source last: where each origin's begin, their targets, their ratios."""
+    """Edges by origin, the source last: each origin's first edge, the targets, the ratios."""
     position = {name: index for index, name in enumerate(network.names)}
     position[SOURCE] = len(network.operators)
     ordered = sorted(network.edges, key=lambda edge: position[edge.origin])

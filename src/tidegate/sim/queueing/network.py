@@ -1,14 +1,14 @@
-"""A discrete-event simulation of a network of stations: what an allocation really gives.
+"""Discrete-event simulation of a network of stations with a given allocation.
 
-Two times are measured for each external tuple, and they answer different questions:
+It measures two times of each external tuple, which answer different questions:
 
-- `latency`: from its arrival until every tuple derived from it is processed, which is DRS's *total
-  sojourn time* and what a user waits for;
-- `visit_sum`: the sojourn times of all visits in its tree, added up. Its mean is what DRS's eq. 4,
-  (1/lambda_0) sum lambda_i E[T_i], predicts, so this is the one to compare with theory.
+- `latency`: from its arrival until every tuple derived from it is processed. This is DRS's *total
+  sojourn time*, and what a user waits for.
+- `visit_sum`: the sum of the sojourn times of all visits in its tree. DRS's eq. 4,
+  (1/lambda_0) sum lambda_i E[T_i], predicts its mean, so this is the one to compare with theory.
 
-They are equal while a tree has no two tuples at a time (a chain, a routed split, a loop); where it
-branches, branches run side by side, and the latency is the shorter of the two.
+They are equal if a tree never has two tuples at a time (a chain, a routed split, a loop). Where it
+branches, the branches run in parallel, and the latency is the smaller of the two.
 """
 
 import math
@@ -27,9 +27,9 @@ from tidegate.sim.queueing.engine_run import EngineRun
 from tidegate.sim.queueing.statistics import Simulation
 
 MOST_EXTERNAL_TUPLES = 50_000_000
-"""Each takes 32 bytes until the end of the run."""
+"""The most external tuples of a run; each takes 32 bytes until the end."""
 MOST_WAITING = 20_000_000
-"""Tuples that may wait in all queues together before a run is given up as unstable."""
+"""The most tuples in all queues together before a run is aborted as unstable."""
 WARM_UP_SHARE = 0.1
 
 
@@ -46,12 +46,12 @@ def simulate(
     most_waiting: int = MOST_WAITING,
     progress: Callable[[float], None] | None = None,
 ) -> Simulation:
-    """Simulate `seconds` after a warm-up (a tenth of them unless told), then drain.
+    """Simulate `seconds` after a warm-up (by default a tenth of them), then drain.
 
-    Arrivals stop at the end, and all that is in the network is completed: nothing is cut off, so
-    the slow tuples are counted too. The same arguments and seed give the same answer, bit for bit;
-    each station has its own stream of random numbers, so two allocations of a network see the same
-    arrivals and, visit by visit, the same services.
+    Arrivals stop at the end, and all tuples in the network are completed, so that slow ones count
+    too. The same arguments and seed give the same result, bit for bit. Each station has its own
+    stream of random numbers, so two allocations of a network get the same arrivals and, visit by
+    visit, the same services.
     """
     cores = allocation_vector(network, allocation)
     if arrivals is None:
@@ -59,7 +59,7 @@ def simulate(
     if warm_up_s is None:
         warm_up_s = 0.0 if arrivals.rates else WARM_UP_SHARE * seconds
     if seed < 0:
-        raise AskedWrongly(f"a seed is a whole number from 0 upwards, not {seed}")
+        raise AskedWrongly(f"a seed must be a whole number of at least 0, not {seed}")
     _check(network, seconds, warm_up_s, arrivals)
     run = EngineRun(
         network,
@@ -80,18 +80,20 @@ def _check(network: Network, seconds: float, warm_up_s: float, arrivals: Arrival
     if not (math.isfinite(seconds) and seconds > 0.0):
         raise AskedWrongly(f"the seconds to simulate must be a number above 0, not {seconds:g}")
     if not (math.isfinite(warm_up_s) and warm_up_s >= 0.0):
-        raise AskedWrongly(f"the warm-up must be a number of seconds from 0, not {warm_up_s:g}")
+        raise AskedWrongly(f"the warm-up must be at least 0 seconds, not {warm_up_s:g}")
     if arrivals.bulk < 1:
-        raise AskedWrongly(f"a bulk of arrivals has 1 tuple or more, not {arrivals.bulk}")
+        raise AskedWrongly(f"a bulk of arrivals must have at least 1 tuple, not {arrivals.bulk}")
     if not (math.isfinite(arrivals.step_s) and arrivals.step_s > 0.0):
-        raise AskedWrongly(f"a step of the rates lasts more than 0 s, not {arrivals.step_s:g}")
+        raise AskedWrongly(
+            f"a step of the rates must last more than 0 s, not {arrivals.step_s:g} s"
+        )
     for rate in arrivals.rates or (network.rate,):
         if not (math.isfinite(rate) and rate >= 0.0):
-            raise AskedWrongly(f"a rate of arrivals must be a number from 0 upwards, not {rate:g}")
-    arrival_rates(network)  # refuses unknown operators and loops that multiply their own tuples
+            raise AskedWrongly(f"a rate of arrivals must be at least 0, not {rate:g}")
+    arrival_rates(network)  # raises for unknown operators, and loops that multiply their tuples
     expected = expected_tuples(network.rate, arrivals, warm_up_s, warm_up_s + seconds)
     if expected > MOST_EXTERNAL_TUPLES:
         raise AskedWrongly(
             f"about {expected:.3g} external tuples would be simulated, more than the"
-            f" {MOST_EXTERNAL_TUPLES:,} that a run may hold; ask for fewer seconds"
+            f" {MOST_EXTERNAL_TUPLES:,} that a run may hold; give fewer seconds"
         )

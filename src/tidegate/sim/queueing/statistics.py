@@ -71,29 +71,29 @@ class StationStatistics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulation:
-    """What was measured after the warm-up, over external tuples that arrived within `seconds`."""
+    """The measurements over the external tuples that arrived in the `seconds` after the warm-up."""
 
     network: Network
     allocation: tuple[int, ...]
     seconds: float
     seed: int
     latency: ConfidenceInterval
-    """Seconds until every derived tuple was done (DRS's total sojourn time)."""
+    """Seconds until every derived tuple was processed (DRS's total sojourn time)."""
     visit_sum: ConfidenceInterval
-    """Seconds summed over all visits, which eq. 4 predicts."""
+    """The sum of the sojourn times of all visits, in seconds, which eq. 4 predicts."""
     completed: int
     visits: int
-    """Visits of all stations in the whole run, the warm-up included."""
+    """Visits of all stations in the whole run, including the warm-up."""
     stations: tuple[StationStatistics, ...]
     arrived_s: NDArray[np.float64]
-    """Arrival of each measured external tuple, in order, with the end of the warm-up as zero."""
+    """The arrival of each measured external tuple, in order, since the end of the warm-up."""
     latencies_s: NDArray[np.float64]
-    """Its latency."""
+    """The latency of each of these tuples."""
     visit_sums_s: NDArray[np.float64]
-    """Its sum over visits."""
+    """The sum over the visits of each of these tuples."""
 
     def quantile_s(self, share: float) -> float:
-        """The latency that this share of the external tuples stayed within."""
+        """The latency that this share of the external tuples did not exceed."""
         if not self.latencies_s.size:
             return math.nan
         return float(np.quantile(self.latencies_s, share))

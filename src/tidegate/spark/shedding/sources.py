@@ -22,7 +22,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantT
 
 from tidegate.pipelines.graph import Keyed, Map, Segment, Source
 from tidegate.pipelines.schema import struct_of
-from tidegate.pipelines.shedding import NOTHING_SAID, WEIGHT
+from tidegate.pipelines.shedding import NOT_DECLARED, WEIGHT
 from tidegate.pipelines.walks import direct_keyed, first_reader, origins, sole_reader
 from tidegate.spark.batch.plan import BatchPlan
 from tidegate.spark.batch.worker import packed
@@ -135,7 +135,7 @@ class ShedSources:
 def shed_stage(segment: Segment, source: Source, sample_every: int) -> ShedStage:
     """How a source is shed; without `.shed(...)` its rows are all of one kind."""
     arrivals = None if source.arrival is None else ArrivalSample(source.arrival, sample_every)
-    asked = source.shedding or NOTHING_SAID
+    asked = source.shedding or NOT_DECLARED
     key, shards = asked.key, asked.shards
     keyed = direct_keyed(segment, source.name)
     if not key and keyed is not None:

@@ -175,7 +175,7 @@ def test_sums_are_exact_in_64_bits_and_never_wrap(tmp_path):
     rows = pa.table({"k": ["a"] * 3, "v": [big, big - 1, -big]})
     assert run_once(tg.sum("v"), rows, ("k",), tmp_path / "fits")["sum_v"].to_pylist() == [big - 1]
     rows = pa.table({"k": ["a"] * 3, "v": [big, big, 5]})
-    with pytest.raises(TidegateError, match="sum of 'v': a total outgrew 64 bits"):
+    with pytest.raises(TidegateError, match="sum of 'v': a total exceeds 64 bits"):
         run_once(tg.sum("v"), rows, ("k",), tmp_path / "wraps")
 
 
