@@ -120,8 +120,8 @@ def test_cooldowns_hold_each_direction_back() -> None:
     run = Controller(Wishes([6, 8, 8, 3, 3, 3, 3]), bounds=BOUNDS, limits=limits)
     records = drive(run, [0] * 7)
     assert [record.acted for record in records] == [True, False, True, False, False, False, True]
-    assert "before more cores" in (records[1].held_back or "")
-    assert "before fewer cores" in (records[3].held_back or "")
+    assert "before adding cores" in (records[1].held_back or "")
+    assert "before removing cores" in (records[3].held_back or "")
 
 
 def test_excluded_periods_hold_and_emergencies_only_if_asked() -> None:
@@ -146,7 +146,7 @@ def test_periods_read_as_people_write_them() -> None:
     assert night.holds(23 * 3600.0) and night.holds(3600.0) and not night.holds(12 * 3600.0)
     assert str(night) == "22:30-06:00"
     for text in ("9-10", "09:00-09:00", "25:00-26:00", "09:61-10:00"):
-        with pytest.raises(AskedWrongly, match="time of the day"):
+        with pytest.raises(AskedWrongly, match="period of the day"):
             Period.parse(text)
 
 

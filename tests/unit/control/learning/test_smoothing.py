@@ -40,7 +40,7 @@ def test_quantities_do_not_mix() -> None:
 def test_impossible_parameters_are_refused() -> None:
     with pytest.raises(AskedWrongly, match="below 1"):
         Alpha(1.0)
-    with pytest.raises(AskedWrongly, match="1 up"):
+    with pytest.raises(AskedWrongly, match="1 or more"):
         Window(0)
 
 

@@ -234,5 +234,5 @@ def test_classes_are_shed_by_their_worth_as_on_spark() -> None:
 
 
 def test_classes_must_have_all_the_rows() -> None:
-    with pytest.raises(AskedWrongly, match="let their shares add up to 1"):
+    with pytest.raises(AskedWrongly, match="they must add up to 1"):
         dataclasses.replace(plain(10.0, 1), class_shares={"gold": 0.5})
