@@ -182,7 +182,7 @@ def refuse_dynamic_allocation(session: SparkSession) -> None:
     if session.sparkContext.getConf().get("spark.dynamicAllocation.enabled", "false") == "true":
         raise AskedWrongly(
             "spark.dynamicAllocation.enabled is true and would undo Tidegate's decisions; set "
-            "it to false, or start without a target"
+            "it to false"
         )
 
 
