@@ -121,7 +121,7 @@ def test_cooldowns_hold_each_direction_back() -> None:
     records = drive(run, [0] * 7)
     assert [record.acted for record in records] == [True, False, True, False, False, False, True]
     assert "before adding cores" in (records[1].held_back or "")
-    assert "before removing cores" in (records[3].held_back or "")
+    assert "before releasing cores" in (records[3].held_back or "")
 
 
 def test_excluded_periods_hold_and_emergencies_only_if_asked() -> None:
