@@ -13,8 +13,8 @@ CODE := src tests benchmarks $(wildcard examples)
 
 help:
 	@echo "make demo    a pipeline on Spark under a surge, 90 seconds (ARGS='--seconds 30' adds options)"
-	@echo "make test    all tests"
-	@echo "make unit    the tests that need no Spark"
+	@echo "make test    all tests: units, simulations, Spark"
+	@echo "make unit    the tests of single parts, without Spark"
 	@echo "make chaos   kill -9 of drivers and executors, many rounds (ROUNDS=20); executors that come and go"
 	@echo "make soak    a changing load for a while, watching memory and disk (MINUTES=20)"
 	@echo "make lint    ruff and mypy"
@@ -26,12 +26,15 @@ demo: $(VENV)/.runtime java
 	@$(compiled)
 	@$(ENV) $(BIN)/tidegate demo $(ARGS)
 
-test: java unit
-	@$(ENV) $(BIN)/python -m pytest tests/spark $(ARGS)
+# Two workers each: the second half of the Spark tests has a Spark session of its own.
+test: $(VENV)/.dev java
+	@$(compiled)
+	@$(ENV) $(BIN)/python -m pytest tests/unit tests/simulations -n 2 --dist loadfile $(ARGS)
+	@$(ENV) $(BIN)/python -m pytest tests/spark -n 2 --dist worksteal $(ARGS)
 
 unit: $(VENV)/.dev
 	@$(compiled)
-	@$(ENV) $(BIN)/python -m pytest tests/unit tests/simulations -n 2 --dist loadfile $(ARGS)
+	@$(ENV) $(BIN)/python -m pytest tests/unit -n 2 --dist loadfile $(ARGS)
 
 ROUNDS ?= 20
 chaos: $(VENV)/.dev java

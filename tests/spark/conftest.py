@@ -1,5 +1,9 @@
-"""One Spark session for all tests that need one: it takes longer to start than most tests run."""
+"""One Spark session for all tests that need one: it takes longer to start than most tests run.
 
+`make test` runs them on two workers, each with a session of its own.
+"""
+
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -9,16 +13,30 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tests.helpers.places import ROOT, SOURCE
 from tidegate.spark.batch.compile import Compiler
 from tidegate.spark.session import session
 
 WaitFor = Callable[[Callable[[], Any], StreamingQuery], None]
 
 
+# No JVM of the tests lives long enough to get back what the optimising compiler and a parallel
+# collector cost it, which is a quarter of their CPU time. All of them read this variable.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+# Programs that tests start import what the tests do, whichever test of a worker is the first.
+os.environ["PYTHONPATH"] = os.pathsep.join([str(SOURCE), str(ROOT)])
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that start a Spark of their own take longest, so they go before all others.
+
+    Of two workers one begins with these and the other with the rest. One of them at the end would
+    keep its worker busy for minutes while the other has nothing left to do.
+    """
     for item in items:
         if "tests/spark/" in item.path.as_posix():
             item.add_marker(pytest.mark.spark)
+    items.sort(key=lambda item: "spark" in getattr(item, "fixturenames", ()))
 
 
 @pytest.fixture(scope="session")
