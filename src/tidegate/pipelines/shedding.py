@@ -75,29 +75,9 @@ def shedding_of(
             f"{what}: by and classes go together; give both, as in by='tier', "
             "classes={'gold': tg.ShedClass(floor=0.9)}, or neither"
         )
-    found: dict[str, ShedClass] = {}
-    for name, entry in (classes or {}).items():
-        if not isinstance(entry, ShedClass):
-            raise AskedWrongly(
-                f"{what}: class '{name}' is a {type(entry).__name__}, expected tg.ShedClass(...)"
-            )
-        if not 0.0 <= entry.floor <= 1.0:
-            raise AskedWrongly(
-                f"{what}: class '{name}' has the floor {entry.floor:g}; give a fraction of its "
-                "rows, from 0 to 1, that is never shed"
-            )
-        if not 0.0 < entry.weight < float("inf"):
-            raise AskedWrongly(
-                f"{what}: class '{name}' has the weight {entry.weight:g}; give more than 0"
-            )
-        found[str(name)] = entry
+    found = _checked_classes(classes or {}, what)
     if by is not None:
-        require_columns((by,), schema, what)
-        kind = schema.field(by).type
-        if pa.types.is_nested(kind) or pa.types.is_floating(kind):
-            raise AskedWrongly(
-                f"{what}: the class column '{by}' is {kind}; use strings, whole numbers or booleans"
-            )
+        _check_class_column(by, schema, what)
         found.setdefault(OTHER, ShedClass())
         if all(entry.floor >= 1.0 for entry in found.values()):
             raise AskedWrongly(
@@ -124,3 +104,34 @@ def shedding_of(
         weight=weight,
         unique=unique,
     )
+
+
+def _checked_classes(classes: Mapping[str, ShedClass], what: str) -> dict[str, ShedClass]:
+    """The classes, each with a floor and a weight that mean something."""
+    found: dict[str, ShedClass] = {}
+    for name, entry in classes.items():
+        if not isinstance(entry, ShedClass):
+            raise AskedWrongly(
+                f"{what}: class '{name}' is a {type(entry).__name__}, expected tg.ShedClass(...)"
+            )
+        if not 0.0 <= entry.floor <= 1.0:
+            raise AskedWrongly(
+                f"{what}: class '{name}' has the floor {entry.floor:g}; give a fraction of its "
+                "rows, from 0 to 1, that is never shed"
+            )
+        if not 0.0 < entry.weight < float("inf"):
+            raise AskedWrongly(
+                f"{what}: class '{name}' has the weight {entry.weight:g}; give more than 0"
+            )
+        found[str(name)] = entry
+    return found
+
+
+def _check_class_column(by: str, schema: pa.Schema, what: str) -> None:
+    """Refuse a class column whose values cannot be told apart exactly."""
+    require_columns((by,), schema, what)
+    kind = schema.field(by).type
+    if pa.types.is_nested(kind) or pa.types.is_floating(kind):
+        raise AskedWrongly(
+            f"{what}: the class column '{by}' is {kind}; use strings, whole numbers or booleans"
+        )

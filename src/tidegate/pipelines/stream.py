@@ -17,11 +17,11 @@ from tidegate.pipelines.graph import (
     Node,
     Sink,
     Source,
-    TaskBounds,
 )
 from tidegate.pipelines.keyed import KeyedFunction, PlainFunction, Update
 from tidegate.pipelines.schema import Declared, arrow_schema, require_columns, spark_schema
 from tidegate.pipelines.shedding import WEIGHT, ShedClass, shedding_of
+from tidegate.pipelines.task_bounds import Tasks, task_bounds
 from tidegate.units import parse_duration
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from tidegate.spark.options import StartOptions
     from tidegate.spark.run import Run
 
-Tasks = int | tuple[int, int | None] | None
 _starter: "Callable[..., Run] | None" = None
 
 
@@ -151,7 +150,7 @@ class Stream:
             if schema is None
             else arrow_schema(spark_schema(schema, f"operator '{name}'"))
         )
-        bounds = None if tasks is None else _bounds(tasks, name, None)
+        bounds = None if tasks is None else task_bounds(tasks, name, None)
         return self._add(
             Map(name=name, inputs=(self.node,), schema=columns, function=function, tasks=bounds)
         )
@@ -205,7 +204,7 @@ class Stream:
                 rows=self.schema,
                 bound=bound,
                 shards=shards,
-                tasks=_bounds(tasks, name, shards),
+                tasks=task_bounds(tasks, name, shards),
                 order_by=order_by,
                 ttl_us=None if ttl is None else round(parse_duration(ttl) * 1e6),
             )
@@ -335,21 +334,6 @@ class Stream:
     def _add(self, node: Node) -> "Stream":
         self.graph.add(node)
         return Stream(self.graph, node.name)
-
-
-def _bounds(tasks: Tasks, name: str, shards: int | None) -> TaskBounds:
-    least, most = (tasks, tasks) if isinstance(tasks, int) else (tasks or (1, None))
-    if least < 1 or (most is not None and most < least):
-        raise AskedWrongly(
-            f"operator '{name}': tasks={tasks}; give a number of at least 1, or "
-            "(least, most) with least <= most"
-        )
-    if shards is not None and (least > shards or (most or 0) > shards):
-        raise AskedWrongly(
-            f"operator '{name}': tasks={tasks}, but there are only {shards} shards and each task "
-            "needs one; lower tasks or raise shards"
-        )
-    return TaskBounds(least, shards if most is None else most)
 
 
 def _ddl(schema: pa.Schema) -> str:
