@@ -80,7 +80,7 @@ def test_a_session_means_queries_that_come_later_too(
         wait_for(lambda: seen() == {"first": 0.0, "second": 1.0}, second)
         tasks = {s.name: s.tasks for s in attachment.records[-1].measurement.segments}
         assert sum(tasks.values()) == 4
-        with pytest.raises(tg.AskedWrongly, match="attached to this Spark application already"):
+        with pytest.raises(tg.AskedWrongly, match="already attached to this Spark application"):
             tg.attach(first, target="5 seconds", executors=(1, 4))
         first.stop()
         wait_for(lambda: seen() == {"second": 1.0}, second)
