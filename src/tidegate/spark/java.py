@@ -150,4 +150,4 @@ if __name__ == "__main__":
         found = find_java()
     except TidegateError as error:
         sys.exit(str(error))
-    print(f"{found.source}: {found.binary}, Java {found.version}")
+    print(f"Spark runs on Java {found.version} of {found.source}: {found.binary}")
