@@ -11,7 +11,7 @@ from tidegate.pipelines.keyed import BoundKeyed
 from tidegate.spark.state.files import Durable
 from tidegate.spark.state.layer import NodeCache
 from tidegate.spark.state.layout import file_schema, shard_of, slot_of
-from tidegate.spark.state.manifest import Manifests
+from tidegate.spark.state.manifest import KEPT, Manifests
 from tidegate.spark.state.read import read_version
 from tidegate.spark.state.task import Keeper, TaskState
 
@@ -90,7 +90,8 @@ class Store:
                 self.durable_bytes += state.reads.durable_bytes
         after = version.after(changes, self._newest_event_us(rows), self.bound.delay_us)
         self.manifests.commit(batch_id, {"op": after})
-        self.manifests.clean(batch_id, {"op": after})
+        kept = range(max(0, batch_id - KEPT + 1), batch_id + 1)
+        self.manifests.clean(batch_id, [self.manifests.read(batch, {}) for batch in kept])
         return {"output": pa.concat_tables(outputs), "late_rows": late_rows}
 
     def _newest_event_us(self, rows: pa.Table) -> int | None:

@@ -2,7 +2,7 @@
 
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from typing import Protocol
@@ -19,6 +19,7 @@ from tidegate.spark.batch.plan import OperatorPlan
 from tidegate.spark.batch.result import BatchResult
 from tidegate.spark.batch.segment import SegmentRun, Stopping
 from tidegate.spark.loop.boundary import PATIENCE_S
+from tidegate.spark.owner.claims import Fenced
 
 _COMMIT_PATIENCE_S = 5.0
 
@@ -42,12 +43,17 @@ class Run:
     """A running pipeline: one streaming query per segment."""
 
     def __init__(
-        self, graph: Graph, segments: dict[str, SegmentRun], local_cache: str | None = None
+        self,
+        graph: Graph,
+        segments: dict[str, SegmentRun],
+        local_cache: str | None = None,
+        release: Callable[[], None] = lambda: None,
     ) -> None:
         self.name = graph.name
         self._segments = segments
         self._queries: dict[str, StreamingQuery] = {}
         self._local_cache = local_cache
+        self._release = release
         self.loop: Loop | None = None
         """The control loop that keeps the target; None if no target was given."""
 
@@ -216,6 +222,15 @@ class Run:
             self.loop.leave()
         if self._local_cache is not None:
             shutil.rmtree(self._local_cache, ignore_errors=True)
+        self._release()
+
+    def lost(self, error: Fenced) -> None:
+        """End the run because another driver has its checkpoint. Nothing is committed any more."""
+        for segment in self._segments.values():
+            segment.stopping = True
+            segment.failure = segment.failure or error
+        for query in self._queries.values():
+            query.stop()
 
     def _await_commit(self, name: str, query: StreamingQuery) -> None:
         """Wait a moment for Spark to log the last batch, so that a restart does not repeat it."""

@@ -3,7 +3,7 @@
 import hashlib
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -19,19 +19,24 @@ from tidegate.pipelines.stream import Stream, set_starter
 from tidegate.spark.batch.anchors import Anchors
 from tidegate.spark.batch.channel import FORMAT, ChannelSource
 from tidegate.spark.batch.checkpoint import Checkpoint
+from tidegate.spark.batch.cleaner import Cleaner
 from tidegate.spark.batch.compile import Compiler, tagged
 from tidegate.spark.batch.next_allocation import NextAllocation
 from tidegate.spark.batch.report import Reports
 from tidegate.spark.batch.segment import SegmentRun
+from tidegate.spark.batch.transaction import Lease, lay_baseline
 from tidegate.spark.loop.assembly import assembly_of
 from tidegate.spark.loop.loop import ControlLoop
 from tidegate.spark.loop.reach import check_reach
 from tidegate.spark.options import StartOptions, describe, filled, option, takes
+from tidegate.spark.owner.claims import Claims
+from tidegate.spark.owner.owner import Owner, take
 from tidegate.spark.python_workers import start_workers
 from tidegate.spark.run import Run
 from tidegate.spark.state.files import Durable
 from tidegate.units import parse_duration
 
+_CLEANING_PATIENCE_S = 5.0
 CACHE_VARIABLE = "TIDEGATE_CACHE"
 
 
@@ -85,6 +90,34 @@ def _queries(
     assembly: Assembly | None,
 ) -> Run:
     place = Checkpoint(Durable(checkpoint))
+    owner = take(Claims(place.root.below("owner")))
+    cleaner = Cleaner(graph.name)
+
+    def release() -> None:
+        cleaner.close(_CLEANING_PATIENCE_S)
+        owner.release()
+
+    try:
+        return _owned(graph, session, place, trigger_ms, given, assembly, owner, cleaner, release)
+    except BaseException:
+        release()
+        raise
+
+
+def _owned(
+    graph: Graph,
+    session: SparkSession,
+    place: Checkpoint,
+    trigger_ms: int | None,
+    given: Mapping[str, Any],
+    assembly: Assembly | None,
+    owner: Owner,
+    cleaner: Cleaner,
+    release: Callable[[], None],
+) -> Run:
+    """Start the queries on a checkpoint that this driver owns."""
+    checkpoint = place.root.url
+    lay_baseline(place)
     place.open(graph)
     mark = _mark(checkpoint)
     session.dataSource.register(ChannelSource)
@@ -104,11 +137,14 @@ def _queries(
             Compiler(segment, place.state, folder, reports.accumulator, given["sample_every"]),
             reports,
             Anchors(session, shared=Path(folder).is_absolute()),
+            Lease(owner.claims, owner.claim),
+            cleaner,
         )
         part.prepare()
         segments[segment.name] = part
     local_cache = folder if session.sparkContext._jsc.sc().isLocal() else None
-    run = Run(graph, segments, local_cache)
+    run = Run(graph, segments, local_cache, release)
+    owner.on_lost = run.lost
     # `prepare` has created all channel directories, so segments can start in any order.
     for name, part in segments.items():
         frames = {node.name: _stream(session, node, place) for node in part.segment.reads}

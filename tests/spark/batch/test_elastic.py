@@ -114,8 +114,11 @@ def test_a_crash_after_any_step_repeats_the_batch_exactly(spark, tmp_path, step)
         again.rescale("sums", 3)
         again.processAllAvailable()
         results = {result.plan.batch_id: result for result in again.results()}
-        assert results[1].replayed
-        assert results[1].plan.operators["sums"].tasks == 2, "a replay keeps the plan it had"
+        if step in (Step.COMMITTED, Step.CLEANED):
+            assert 1 not in results, "what is committed is not run again"
+        else:
+            assert results[1].replayed
+            assert results[1].plan.operators["sums"].tasks == 2, "a replay keeps the plan it had"
         assert results[2].plan.operators["sums"].tasks == 3
         assert first_try in (None, sink.batches[1])
         assert stored(tmp_path / "ck") == totals(feed.all())

@@ -5,6 +5,7 @@ producer's batch id; a replayed batch finds that list and leaves it. The consume
 streaming source whose offset is a producer batch id, so Spark replays it by offset.
 """
 
+import itertools
 import json
 import time
 import uuid
@@ -16,17 +17,43 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
+from tidegate.errors import TidegateError
 from tidegate.spark.batch.worker import part_report
-from tidegate.spark.state.files import Durable, Missing
+from tidegate.spark.state.files import Durable, Missing, missing
 
 FORMAT = "tidegate-channel"
+MOST_ROWS = 1_000_000
+MOST_FILES = 1_000
+"""The most that the consumer reads in one batch, unless a single producer batch has more."""
 _KEPT = 3
 _SWEEP_EVERY = 64
+_FORGET_EVERY = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """A producer batch in a channel."""
+
+    batch_id: int
+    previous: int | None
+    """The batch that was handed over before it; -1 for none, None where an older version of
+    Tidegate did not say."""
+    files: tuple[tuple[str, int], ...]
+    """Each file with its rows."""
+
+    @property
+    def rows(self) -> int:
+        """The rows of all its files."""
+        return sum(rows for _, rows in self.files)
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """The files of one channel."""
+    """The files of one channel.
+
+    Every batch that is handed over names the one before it. So a reader notices when a listing of
+    the directory lags behind and leaves out a batch.
+    """
 
     directory: Durable
 
@@ -47,18 +74,25 @@ class Log:
 
     def length(self) -> int:
         """One more than the newest producer batch that was handed over."""
-        names = [name for name in self.commits.names() if name.endswith(".json")]
-        return int(names[-1].removesuffix(".json")) + 1 if names else 0
+        listed = self._listed()
+        return listed[-1] + 1 if listed else 0
 
-    def commit(self, batch_id: int, files: list[tuple[str, int]]) -> None:
-        """Hand a producer batch over; a batch that was handed over already stays as it is.
+    def commit(self, batch_id: int, previous: int, files: list[tuple[str, int]]) -> int:
+        """Hand a producer batch over, and return the last batch that was handed over.
 
-        An empty batch is not handed over: the consumer is not woken for nothing, and a loop with no
-        rows left in it comes to rest.
+        A batch that was handed over already stays as it is: the consumer may have read it. An empty
+        batch is not handed over: the consumer is not woken for nothing, and a loop with no rows
+        left in it comes to rest.
         """
-        name = _name(batch_id)
-        if files and not self.commits.exists(name):
-            self.commits.write_json(name, {"batch": batch_id, "files": sorted(files)})
+        if not files:
+            return previous
+        document = {"batch": batch_id, "previous": previous, "files": sorted(files)}
+        content = json.dumps(document, separators=(",", ":")).encode()
+        self.commits.create(_name(batch_id), content)
+        return batch_id
+
+    def clean(self, batch_id: int) -> None:
+        """After a producer batch, remove what failed tries left, now and then."""
         if batch_id % _SWEEP_EVERY == 0:
             self.sweep(batch_id - _KEPT)
 
@@ -67,43 +101,103 @@ class Log:
 
         The consumer may forget a batch meanwhile; then its files are being removed anyway.
         """
+        listed = self._listed()
         handed: set[str] = set()
-        names = self.commits.names()
-        for name in names:
-            try:
-                handed.update(file for file, _ in self.commits.read_json(name)["files"])
-            except Missing:
-                continue
+        for batch_id in listed:
+            found = self.read(batch_id)
+            if found is not None:
+                handed.update(file for file, _ in found.files)
         self.data.sweep(handed, until_batch)
-        self.commits.sweep(names, until_batch)
+        self.commits.sweep([_name(batch_id) for batch_id in listed], until_batch)
+
+    def read(self, batch_id: int) -> Handover | None:
+        """A producer batch; None if it was not handed over, or is forgotten."""
+        try:
+            document = self.commits.read_json(_name(batch_id))
+        except Missing:
+            return None
+        files = tuple((name, rows) for name, rows in document["files"])
+        return Handover(document["batch"], document.get("previous"), files)
+
+    def waiting(self, start: int) -> Iterator[Handover]:
+        """The batches from `start` on, oldest first, up to one that the listing leaves out."""
+        before = start - 1
+        for batch_id in self._listed():
+            if batch_id < start:
+                continue
+            found = self.read(batch_id)
+            if found is None or (found.previous is not None and found.previous > before):
+                return
+            before = batch_id
+            yield found
+
+    def between(self, start: int, end: int) -> list[Handover]:
+        """All batches from `start` until before `end`, where `end` follows one of them."""
+        found = [one for one in self.waiting(start) if one.batch_id < end]
+        if start >= end or (found and found[-1].batch_id == end - 1):
+            return found
+        # The listing lags behind: follow the links back from the last batch instead.
+        back: list[Handover] = []
+        at: int | None = end - 1
+        while at is not None and at >= start:
+            one = self.read(at)
+            if one is None:
+                raise missing(self.commits.path(_name(at)))
+            back.append(one)
+            at = one.previous
+        return back[::-1]
 
     def files(self, start: int, end: int) -> list[str]:
         """The files of the producer batches from `start` until before `end`, in order."""
-        first, behind = _name(start), _name(end)
-        return [
-            file
-            for name in self.commits.names()
-            if first <= name < behind
-            for file, _ in self.commits.read_json(name)["files"]
-        ]
+        return [name for one in self.between(start, end) for name, _ in one.files]
+
+    def limited(self, start: int, most_rows: int, most_files: int) -> int:
+        """Where a batch of the consumer ends that begins at `start`: after so many rows at most.
+
+        It holds at least one producer batch. A consumer that has fallen behind catches up in
+        batches of this size instead of one huge one.
+        """
+        end, rows, files = start, 0, 0
+        for one in self.waiting(start):
+            rows, files = rows + one.rows, files + len(one.files)
+            if end > start and (rows > most_rows or files > most_files):
+                break
+            end = one.batch_id + 1
+        return end
 
     def forget(self, end: int) -> None:
         """Remove batches that the consumer has committed and will not read again."""
-        for name in self.commits.names():
-            if int(name.removesuffix(".json")) >= end - _KEPT:
-                break
-            for file, _ in self.commits.read_json(name)["files"]:
-                self.data.remove(file)
-            self.commits.remove(name)
+        old = [batch_id for batch_id in self._listed() if batch_id < end - _KEPT]
+        for batch_id in old:
+            found = self.read(batch_id)
+            if found is not None:
+                self.data.remove_all(name for name, _ in found.files)
+        self.commits.remove_all(_name(batch_id) for batch_id in old)
+
+    def backlog(self) -> int:
+        """How many producer batches are kept: those not read yet, and a few that were."""
+        return len(self._listed())
+
+    def _listed(self) -> list[int]:
+        names = (name.removesuffix(".json") for name in self.commits.names())
+        return [int(name) for name in names if name.isdigit()]
 
 
 def _name(batch_id: int) -> str:
     return f"{batch_id:010d}.json"
 
 
+FILES = "file string, rows long"
+"""What a channel's tasks return: the files that they wrote."""
+
+
 @dataclass(frozen=True, slots=True)
 class ChannelTask:
-    """Writes the rows of one task into one file of the channel: callable for Spark's mapInArrow."""
+    """Writes the rows of one task into one file of the channel: callable for Spark's mapInArrow.
+
+    The name of the file is the task's result. Results are how Spark knows that a task is done, so
+    none can be lost; a report through an accumulator can, and serves the measurements only.
+    """
 
     channel: str
     data: Durable
@@ -111,21 +205,22 @@ class ChannelTask:
     accumulator: Any
 
     def __call__(self, blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write the rows and report the file's name; no rows are emitted."""
+        """Write the rows as they come, and emit the name of the file."""
         started_s, clock = time.time(), time.perf_counter()
-        kept = [block for block in blocks if block.num_rows]
-        rows = sum(block.num_rows for block in kept)
-        told = part_report(self.batch_id, self.channel, rows, rows, 0.0, started_s)
+        told = part_report(self.batch_id, self.channel, 0, 0, 0.0, started_s)
         name = f"{self.batch_id:010d}-{told.task:05d}-{told.part:03d}-{uuid.uuid4().hex[:8]}.arrow"
-        if kept:
-            buffer = pa.BufferOutputStream()
-            with pa.ipc.new_file(buffer, kept[0].schema) as writer:
-                for block in kept:
+        rows = 0
+        filled = (block for block in blocks if block.num_rows)
+        first = next(filled, None)
+        if first is not None:
+            with self.data.writing(name) as stream, pa.ipc.new_file(stream, first.schema) as writer:
+                for block in itertools.chain((first,), filled):
                     writer.write_batch(block)
-            self.data.write(name, buffer.getvalue())
-        file = (name, rows) if kept else None
-        self.accumulator.add([replace(told, busy_s=time.perf_counter() - clock, file=file)])
-        yield from ()
+                    rows += block.num_rows
+        busy_s = time.perf_counter() - clock
+        self.accumulator.add([replace(told, rows_in=rows, rows_out=rows, busy_s=busy_s)])
+        if first is not None:
+            yield pa.RecordBatch.from_pydict({"file": [name], "rows": [rows]})
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,14 +233,17 @@ class ChannelReader(DataSourceStreamReader):
 
     def __init__(self, log: Log) -> None:
         self._log = log
+        self._forgot = 0
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 (Spark's name)
         """Before the first producer batch."""
         return {"batches": 0}
 
-    def latestOffset(self, *_: Any) -> dict[str, int]:  # noqa: N802 (Spark's name)
-        """After the newest producer batch."""
-        return {"batches": self._log.length()}
+    def latestOffset(  # noqa: N802 (Spark's name)
+        self, start: dict[str, int], limit: Any
+    ) -> dict[str, int]:
+        """After the newest producer batch, or after as many rows as one batch may have."""
+        return {"batches": self._log.limited(start["batches"], MOST_ROWS, MOST_FILES)}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
         """One per file."""
@@ -156,11 +254,22 @@ class ChannelReader(DataSourceStreamReader):
         """The rows of a file, as they were written."""
         assert isinstance(partition, _File)
         with self._log.data.open(partition.name) as stream:
-            yield from pa.ipc.open_file(stream).read_all().to_batches()
+            reader = pa.ipc.open_file(stream)
+            for number in range(reader.num_record_batches):
+                yield reader.get_batch(number)
 
     def commit(self, end: dict[str, int]) -> None:
-        """The consumer will not read again what lies before `end`."""
-        self._log.forget(end["batches"])
+        """The consumer will not read again what lies before `end`: remove it, several at a time.
+
+        A failure to remove must not fail a batch that is done; the next call tries again.
+        """
+        if end["batches"] - self._forgot < _FORGET_EVERY:
+            return
+        try:
+            self._log.forget(end["batches"])
+        except (OSError, TidegateError):
+            return
+        self._forgot = end["batches"]
 
 
 class ChannelSource(DataSource):

@@ -4,13 +4,13 @@ A replay reads the plan that the first try wrote, so it routes rows, sheds them 
 exactly as the first try did.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from tidegate.control.shards.route import Route
 from tidegate.control.shedding.keep import KEEP_ALL, Keep
-from tidegate.spark.state.files import Durable
+from tidegate.spark.state.files import Durable, Missing
 
 _KEPT = 8
 
@@ -43,28 +43,35 @@ class BatchPlan:
 
 @dataclass(frozen=True, slots=True)
 class Plans:
-    """The plan files of one segment."""
+    """The plan files of one segment.
+
+    Each owner of the checkpoint writes plans under names of its own, so that a driver that was
+    paused and wakes up cannot change the plan of a batch that its successor runs.
+    """
 
     directory: Durable
+    mark: str = ""
+    """The owner's mark in the names of the plans that it writes (`Claim.mark`)."""
 
-    def read(self, batch_id: int) -> BatchPlan | None:
-        """The plan of an earlier try, if there was one."""
-        if not self.directory.exists(_name(batch_id)):
+    def read(self, batch_id: int, mark: str | None = None) -> BatchPlan | None:
+        """The plan that an owner wrote for a batch, by default this one; None if it wrote none."""
+        name = _name(batch_id, self.mark if mark is None else mark)
+        try:
+            return _plan(self.directory.read_json(name))
+        except Missing:
             return None
-        document = self.directory.read_json(_name(batch_id))
-        return BatchPlan(
-            document["batch"],
-            document["at_us"],
-            {
-                name: OperatorPlan(entry["tasks"], tuple(entry["route"]))
-                for name, entry in document["operators"].items()
-            },
-            Keep(document.get("keep", 1.0), document.get("keep_by_class", {})),
-            {name: tuple(columns) for name, columns in document.get("unique", {}).items()},
-        )
+
+    def earlier(self, batch_id: int, marks: Iterable[str]) -> BatchPlan | None:
+        """The plan of an earlier try: the newest owner before this one that wrote a plan.
+
+        `marks` are the earlier owners, newest first. Files are asked for by name and not listed:
+        a listing that lags behind must not make a replay differ from its first try.
+        """
+        found = (self.read(batch_id, mark) for mark in (*marks, ""))
+        return next((plan for plan in found if plan is not None), None)
 
     def write(self, plan: BatchPlan) -> None:
-        """Fix the plan of a new micro-batch."""
+        """Fix the plan of a micro-batch."""
         operators: dict[str, Any] = {
             name: {"tasks": entry.tasks, "route": list(entry.route)}
             for name, entry in plan.operators.items()
@@ -77,19 +84,40 @@ class Plans:
             "keep_by_class": dict(plan.keep.by_class),
             "unique": {name: list(columns) for name, columns in plan.unique.items()},
         }
-        self.directory.write_json(_name(plan.batch_id), document)
-        if plan.batch_id >= _KEPT:
-            self.directory.remove(_name(plan.batch_id - _KEPT))
+        self.directory.write_json(_name(plan.batch_id, self.mark), document)
 
-    def tidy(self, until_batch: int) -> None:
-        """At a start: remove plans of old batches that were left half written."""
-        self.directory.sweep(self.directory.names(), until_batch)
+    def clean(self, batch_id: int) -> None:
+        """Remove the plans of batches long before this one, and what was left half written."""
+        self.directory.sweep((), batch_id - _KEPT)
 
-    def newest(self) -> BatchPlan | None:
-        """The last plan that was written: a restart continues with its tasks and routes."""
-        names = [name for name in self.directory.names() if name.endswith(".json")]
-        return self.read(int(names[-1].removesuffix(".json"))) if names else None
+    def newest(self, batch_id: int | None = None) -> BatchPlan | None:
+        """The last plan that is listed, of all batches or of one.
+
+        A restart continues with its tasks and routes.
+        """
+        names = [
+            name
+            for name in self.directory.names()
+            if name.endswith(".json") and (batch_id is None or int(name[:10]) == batch_id)
+        ]
+        try:
+            return _plan(self.directory.read_json(names[-1])) if names else None
+        except Missing:  # a running pipeline has removed it meanwhile
+            return None
 
 
-def _name(batch_id: int) -> str:
-    return f"{batch_id:010d}.json"
+def _plan(document: dict[str, Any]) -> BatchPlan:
+    return BatchPlan(
+        document["batch"],
+        document["at_us"],
+        {
+            name: OperatorPlan(entry["tasks"], tuple(entry["route"]))
+            for name, entry in document["operators"].items()
+        },
+        Keep(document.get("keep", 1.0), document.get("keep_by_class", {})),
+        {name: tuple(columns) for name, columns in document.get("unique", {}).items()},
+    )
+
+
+def _name(batch_id: int, mark: str) -> str:
+    return f"{batch_id:010d}-{mark}.json" if mark else f"{batch_id:010d}.json"

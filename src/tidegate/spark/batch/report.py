@@ -66,8 +66,6 @@ class TaskReport:
     """When its rows arrived, for operators that read a source with an arrival column."""
     sampled: int = 1
     """N_m: `stamps` has one row in so many."""
-    file: tuple[str, int] | None = None
-    """The file that it wrote into a channel, and the rows in it."""
     shed: ShedCounts | None = None
     """Rows offered and kept, when the report is about a source that sheds."""
     class_rows: tuple[int, ...] = ()

@@ -97,9 +97,11 @@ class Ledger:
         self.directory.make()
         document = {"sources": [asdict(count) for count in totals.values()]}
         self.directory.write_json(_name(batch_id), document)
-        if batch_id >= _KEPT:
-            self.directory.remove(_name(batch_id - _KEPT))
         return totals
+
+    def clean(self, batch_id: int) -> None:
+        """Remove the totals of batches long before this one."""
+        self.directory.sweep((), batch_id - _KEPT)
 
 
 def counted(

@@ -4,11 +4,13 @@ A file becomes visible only with its whole content: a local file is written unde
 and renamed, and object stores publish an object when its upload ends.
 """
 
+import errno
 import functools
 import json
 import os
 import uuid
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +23,9 @@ from tidegate.errors import TidegateError
 
 _PUBLISH_AT_ONCE = {"s3", "gcs", "abfs"}
 """Filesystems on which an object appears when its upload ends."""
+_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
+"""Errors of filesystems without hard links."""
+_AT_ONCE = 8
 
 
 class Missing(TidegateError):
@@ -92,17 +97,27 @@ class Durable:
         The first ten digits of a file's name are its batch.
         """
         selector = fs.FileSelector(self.path(""), allow_not_found=True)
+        gone = []
         for info in self._fs.get_file_info(selector):
             name = info.base_name
             batch = name.removeprefix(".")[:10]
             old = info.is_file and batch.isdigit() and int(batch) <= until_batch
             if old and name not in live:
-                self.remove(name)
+                gone.append(name)
+        self.remove_all(gone)
 
     def sizes(self) -> dict[str, int]:
         """The size in bytes of each file in this directory."""
         selector = fs.FileSelector(self.path(""), allow_not_found=True)
         return {i.base_name: i.size for i in self._fs.get_file_info(selector) if i.is_file}
+
+    def size(self, name: str) -> int | None:
+        """The size of one file in bytes; None if it does not exist.
+
+        This asks for the file itself, so it is right even where a listing lags behind.
+        """
+        info = self._fs.get_file_info(self.path(name))
+        return info.size if info.is_file else None
 
     def directories(self) -> list[str]:
         """The names of the subdirectories, sorted."""
@@ -127,15 +142,69 @@ class Durable:
 
     def write(self, name: str, content: bytes | pa.Buffer) -> None:
         """Write a file atomically."""
-        target = self.path(name)
+        with self.writing(name) as stream:
+            stream.write(content)
+
+    @contextmanager
+    def writing(self, name: str) -> Iterator[Any]:
+        """A stream for the content of a file, which appears when the stream is closed.
+
+        If the block raises, no file appears. Object stores may show the part that was written, so
+        a long file needs a name that nothing refers to before it is complete.
+        """
         if not self.local:
             with self._published(name) as path, self._fs.open_output_stream(path) as stream:
-                stream.write(content)
+                yield stream
             return
-        aside = self._aside(name)
-        with Path(aside).open("wb") as stream:
-            stream.write(content)
-        Path(aside).replace(target)
+        aside = Path(self._aside(name))
+        try:
+            with aside.open("wb") as stream:
+                yield stream
+            aside.replace(self.path(name))
+        except BaseException:
+            aside.unlink(missing_ok=True)
+            raise
+
+    def create(self, name: str, content: bytes) -> bool:
+        """Write a file unless it exists; returns whether this call wrote it.
+
+        Of several processes that try at once, one succeeds where the filesystem can tell them
+        apart: a local directory by a hard link, HDFS by its rename. Object stores cannot, so there
+        the file is read back, and a writer that was overtaken meanwhile sees another content.
+        """
+        if self.exists(name):
+            return False
+        if self.local:
+            return self._linked(name, content)
+        if not self._publishes_at_once:
+            aside = self._aside(name)
+            with self._fs.open_output_stream(aside) as stream:
+                stream.write(content)
+            try:
+                self._fs.move(aside, self.path(name))
+            except OSError:
+                if not self.exists(name):
+                    raise
+                self._fs.delete_file(aside)
+                return False
+            return True
+        self.write(name, content)
+        return self.read(name) == content
+
+    def _linked(self, name: str, content: bytes) -> bool:
+        aside = Path(self._aside(name))
+        try:
+            aside.write_bytes(content)
+            os.link(aside, self.path(name))
+        except FileExistsError:
+            return False
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            aside.replace(self.path(name))
+        finally:
+            aside.unlink(missing_ok=True)
+        return True
 
     def adopt(self, local_file: Path, name: str) -> None:
         """Publish a finished local file: by a hard link if possible, else by a copy."""
@@ -162,6 +231,16 @@ class Durable:
             self._fs.delete_file(self.path(name))
         except FileNotFoundError:
             return
+
+    def remove_all(self, names: Iterable[str]) -> None:
+        """Remove files, several at a time where each one is a request over the network."""
+        names = list(names)
+        if self.local or len(names) < 2:
+            for name in names:
+                self.remove(name)
+            return
+        with ThreadPoolExecutor(min(_AT_ONCE, len(names))) as pool:
+            list(pool.map(self.remove, names))
 
     def read_json(self, name: str) -> dict[str, Any]:
         """Read a JSON object; the error for an unreadable file names it."""
@@ -192,7 +271,7 @@ class Durable:
         so there the file is written under a temporary name and renamed.
         """
         target = self.path(name)
-        if self._fs.type_name in _PUBLISH_AT_ONCE:
+        if self._publishes_at_once:
             yield target
             return
         aside = self._aside(name)
@@ -206,6 +285,10 @@ class Durable:
                 raise
             self.remove(name)
             self._fs.move(aside, target)
+
+    @property
+    def _publishes_at_once(self) -> bool:
+        return self._fs.type_name.removeprefix("py::") in _PUBLISH_AT_ONCE
 
     def _aside(self, name: str) -> str:
         head, _, tail = self.path(name).rpartition("/")

@@ -1,21 +1,34 @@
 """Manifests: a micro-batch is committed by one small file that names all its state files.
 
-A version exists if and only if its manifest exists. The manifests of the newest `KEPT` batches are
-kept, and so are the state files that they name. The rest is removed after a commit, never before.
+A batch is committed if and only if its manifest exists, also in a segment without state. Once it
+exists it stays as it is: a second driver that has run the same batch adopts it. The manifests of
+the newest `KEPT` batches are kept, and so are the state files that they name. The rest is removed
+after a commit, never before.
 """
 
+import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tidegate.errors import TidegateError
-from tidegate.spark.state.files import Durable
+from tidegate.spark.state.files import Durable, Missing
 from tidegate.spark.state.version import Version
 
 KEPT = 3
 """How many versions are kept: the newest, and the two before it."""
 _SWEEP_EVERY = 64
 _SUFFIX = ".json"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a segment has after a committed batch."""
+
+    versions: Mapping[str, Version]
+    """The state of each keyed operator."""
+    channels: Mapping[str, int]
+    """For each channel that it writes, the last batch that was handed over; -1 for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,29 +47,53 @@ class Manifests:
             if name.removesuffix(_SUFFIX).isdigit()
         ]
 
-    def read(self, batch_id: int, shards: Mapping[str, int]) -> dict[str, Version]:
-        """The versions after a batch; with -1, the empty ones before the first batch."""
-        if batch_id < 0:
-            return {operator: Version.empty(count) for operator, count in shards.items()}
+    def exists(self, batch_id: int) -> bool:
+        """Whether this batch is committed."""
+        return self.directory.exists(_name(batch_id))
+
+    def load(self, batch_id: int) -> Manifest:
+        """The manifest of a committed batch."""
         document = self.directory.read_json(_name(batch_id))
         try:
-            return {
-                operator: Version.from_json(version)
-                for operator, version in document["operators"].items()
-            }
+            return Manifest(
+                {
+                    operator: Version.from_json(version)
+                    for operator, version in document["operators"].items()
+                },
+                document.get("channels", {}),
+            )
         except (KeyError, TypeError, ValueError):
             raise TidegateError(
                 f"the manifest {self.directory.path(_name(batch_id))} is damaged; nothing was "
                 "changed; restore it from a copy of the checkpoint"
             ) from None
 
-    def commit(self, batch_id: int, versions: Mapping[str, Version]) -> None:
-        """Make the versions of this batch the current ones, atomically."""
+    def read(self, batch_id: int, shards: Mapping[str, int]) -> dict[str, Version]:
+        """The versions after a batch; with -1, the empty ones before the first batch."""
+        if batch_id < 0:
+            return {operator: Version.empty(count) for operator, count in shards.items()}
+        return dict(self.load(batch_id).versions)
+
+    def commit(
+        self,
+        batch_id: int,
+        versions: Mapping[str, Version],
+        channels: Mapping[str, int] | None = None,
+    ) -> Manifest:
+        """Commit a batch, and return its manifest: this one, or that of a driver that was quicker.
+
+        Both come from the same plan, the same rows and the same state, so they mean the same.
+        """
+        manifest = Manifest(dict(versions), dict(channels or {}))
         document = {
             "batch": batch_id,
             "operators": {operator: version.to_json() for operator, version in versions.items()},
+            "channels": manifest.channels,
         }
-        self.directory.write_json(_name(batch_id), document)
+        content = json.dumps(document, separators=(",", ":")).encode()
+        if self.directory.create(_name(batch_id), content):
+            return manifest
+        return self.load(batch_id)
 
     def verify(self, versions: Mapping[str, Version]) -> None:
         """Before a start, check that every state file is complete; an error names a bad one."""
@@ -65,6 +102,8 @@ class Manifests:
             sizes = folder.sizes()
             for file in version.files:
                 size = sizes.get(file.name)
+                if size is None:  # a listing may lag behind
+                    size = folder.size(file.name)
                 if size is None:
                     found = "is missing"
                 elif size != file.size_bytes:
@@ -78,21 +117,26 @@ class Manifests:
                     "nothing was changed; restore it from a copy of the checkpoint"
                 )
 
-    def clean(self, batch_id: int, versions: Mapping[str, Version]) -> None:
-        """After the commit of `batch_id`, remove versions that are no longer needed."""
+    def clean(self, batch_id: int, recent: Iterable[Mapping[str, Version]]) -> None:
+        """Remove versions that are older than the newest `KEPT` up to this committed batch.
+
+        `recent` are the versions of those newest batches: their files stay.
+        """
         old = [batch for batch in self.committed() if batch <= batch_id - KEPT]
-        kept = [b for b in self.committed() if batch_id - KEPT < b < batch_id]
-        shards = {operator: version.shards for operator, version in versions.items()}
-        live = {operator: set(version.names) for operator, version in versions.items()}
-        for batch in kept:
-            for operator, version in self.read(batch, shards).items():
+        live: dict[str, set[str]] = {}
+        for versions in recent:
+            for operator, version in versions.items():
                 live.setdefault(operator, set()).update(version.names)
         for batch in old:
-            for operator, version in self.read(batch, shards).items():
-                folder = self.state.below(operator)
-                for name in version.names - live.get(operator, set()):
-                    folder.remove(name)
-            self.directory.remove(_name(batch))
+            try:
+                found = self.load(batch).versions
+            except Missing:
+                continue
+            for operator, version in found.items():
+                gone = version.names - live.get(operator, set())
+                self.state.below(operator).remove_all(gone)
+        # The state files go first: after a crash in between, the manifest still names the rest.
+        self.directory.remove_all(_name(batch) for batch in old)
         if batch_id % _SWEEP_EVERY == 0:
             self.sweep(batch_id - KEPT, live)
 
@@ -112,7 +156,11 @@ class Manifests:
             return
         live: dict[str, set[str]] = {}
         for batch in committed:
-            for operator, version in self.read(batch, {}).items():
+            try:
+                found = self.load(batch).versions
+            except Missing:  # too old, and removed meanwhile
+                continue
+            for operator, version in found.items():
                 live.setdefault(operator, set()).update(version.names)
         self.sweep(committed[-1], live)
         self.directory.sweep({_name(batch) for batch in committed}, committed[-1])

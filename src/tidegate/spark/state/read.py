@@ -72,7 +72,7 @@ def _read_batch(
     """The state after one batch, read as the checkpoint describes the operator."""
     schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(described["schema"])))
     found = manifests.read(batch_id, {}).get(operator, Version.empty(described["shards"]))
-    plan = plans.read(batch_id)
+    plan = plans.newest(batch_id)
     at_us = 0 if plan is None else plan.at_us
     key = [name for name, _ in described["key"]]
     return read_version(folder, found, key, described["within"], at_us, schema)

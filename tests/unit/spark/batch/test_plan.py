@@ -12,8 +12,24 @@ def test_plans_are_kept_for_a_replay(tmp_path):
         assert plans.read(batch_id) == BatchPlan(
             batch_id, batch_id * 10, {"n": OperatorPlan(2, (0, 1, 1))}
         )
+    plans.clean(11)
     assert plans.newest() == plans.read(11)
-    assert plans.read(0) is None
+    assert plans.newest(7) == plans.read(7)
+    assert plans.read(3) is None
+    assert plans.read(4) is not None
+
+
+def test_a_replay_takes_the_plan_of_the_newest_owner_before_it(tmp_path):
+    folder = Durable(str(tmp_path))
+    old, older = Plans(folder, "000002-bb"), Plans(folder, "000001-aa")
+    Plans(folder).write(BatchPlan(7, 1))  # by a version that knew no owners
+    mine = Plans(folder, "000003-cc")
+    assert mine.earlier(7, ["000002-bb", "000001-aa"]) == BatchPlan(7, 1)
+    old.write(BatchPlan(7, 2))
+    older.write(BatchPlan(7, 3))  # it was paused and wakes up late
+    assert mine.earlier(7, ["000002-bb", "000001-aa"]) == BatchPlan(7, 2)
+    assert mine.read(7) is None
+    assert mine.earlier(8, ["000002-bb", "000001-aa"]) is None
 
 
 def test_the_plan_of_a_batch_says_what_it_keeps(tmp_path) -> None:

@@ -67,14 +67,14 @@ def test_a_channel_sweeps_what_was_not_handed_over(tmp_path):
     for batch_id in range(63):
         log.data.write(f"{batch_id:010d}-lost", b"x")
         log.data.write(f"{batch_id:010d}-kept", b"x")
-        log.commit(batch_id, [(f"{batch_id:010d}-kept", 1)])
+        log.commit(batch_id, batch_id - 1, [(f"{batch_id:010d}-kept", 1)])
     (tmp_path / "data" / ".0000000007-half.1").write_bytes(b"x")
     log.sweep(log.length() - 1)
     assert log.data.names() == [f"{batch_id:010d}-kept" for batch_id in range(63)]
     assert len(list((tmp_path / "data").iterdir())) == 63
     for batch_id in (60, 63, 64):  # a running channel does it now and then, and spares new batches
         log.data.write(f"{batch_id:010d}-lost", b"x")
-    log.commit(64, [])
+    log.clean(64)
     lost = [name for name in log.data.names() if name.endswith("lost")]
     assert lost == ["0000000063-lost", "0000000064-lost"]
 

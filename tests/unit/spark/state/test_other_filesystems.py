@@ -175,10 +175,10 @@ def test_a_channel_works_elsewhere(elsewhere):
     for batch_id in range(6):
         log.data.write(f"{batch_id:010d}-a", b"rows")
         log.data.write(f"{batch_id:010d}-lost", b"rows")
-        log.commit(batch_id, [(f"{batch_id:010d}-a", 1)])
+        log.commit(batch_id, batch_id - 1, [(f"{batch_id:010d}-a", 1)])
     assert log.length() == 6
     log.sweep(5)
     log.forget(6)
-    assert log.files(0, 6) == log.data.names() == [f"{n:010d}-a" for n in (3, 4, 5)]
+    assert log.files(3, 6) == log.data.names() == [f"{n:010d}-a" for n in (3, 4, 5)]
     with log.data.open("0000000003-a") as stream:
         assert stream.read() == b"rows"

@@ -1,0 +1,88 @@
+"""What Spark does in one micro-batch: the `Work` of a transaction."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from tidegate.pipelines.graph import Segment, Sink
+from tidegate.spark.batch.anchors import Anchors, ExecutorNames
+from tidegate.spark.batch.channel import FILES, ChannelTask, Log
+from tidegate.spark.batch.checkpoint import Checkpoint
+from tidegate.spark.batch.compile import Compiler, Frames
+from tidegate.spark.batch.complete import complete
+from tidegate.spark.batch.next_allocation import NextAllocation
+from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
+from tidegate.spark.batch.report import Reports, TaskReport
+from tidegate.spark.state.version import Version
+
+
+@dataclass(slots=True)
+class SparkWork:
+    """Runs the stages, gives sinks their frames, and writes the files of channels."""
+
+    segment: Segment
+    checkpoint: Checkpoint
+    allocation: NextAllocation
+    compiler: Compiler
+    told: Reports
+    anchors: Anchors
+    batch: DataFrame
+    batch_id: int
+    executors: ExecutorNames
+    _plan: BatchPlan = field(init=False)
+    _frames: Frames = field(default_factory=Frames)
+
+    def operators(self) -> dict[str, OperatorPlan]:
+        """Tasks and routes as they are wished for, numbered so that shards stay where they are."""
+        anchors, executors = self.anchors, self.executors
+        return self.allocation.followed(
+            lambda name, entry: anchors.follow(name, entry.route, entry.tasks, executors)
+        )
+
+    def compile(self, plan: BatchPlan, before: Mapping[str, Version]) -> None:
+        """The DataFrame of every node; nothing runs yet."""
+        self._plan = plan
+        self._frames = self.compiler.frames(self.batch, plan, before, self.anchors, self.executors)
+
+    def write_sinks(self) -> None:
+        """Give each sink its frame: what it reads runs."""
+        for node in self.segment.nodes:
+            if not isinstance(node, Sink):
+                continue
+            frame = self._frames.of[node.inputs[0]]
+            if node.write is not None:
+                node.write(frame, self.batch_id)
+            else:
+                writer = frame.write.format(str(node.format)).mode("append")
+                writer.options(**dict(node.options)).save()
+
+    def write_channels(self) -> dict[str, list[tuple[str, int]]]:
+        """Write each channel's rows; the names of the files are the result of the job."""
+        written = {}
+        for write in self.segment.writes:
+            name = write.channel.name
+            log = Log(self.checkpoint.channel(name))
+            rows = self._frames.of[write.inputs[0]]
+            for other in write.inputs[1:]:
+                rows = rows.unionByName(self._frames.of[other])
+            task = ChannelTask(name, log.data, self.batch_id, self.told.accumulator)
+            files = rows.mapInArrow(_callable(task), FILES).toArrow()
+            written[name] = list(
+                zip(files["file"].to_pylist(), files["rows"].to_pylist(), strict=True)
+            )
+        return written
+
+    def reports(self, counting: Collection[str]) -> list[TaskReport]:
+        """The reports of all tasks; those that no sink or channel has run are run now."""
+        return complete(self._frames, self._plan, self.told, self.segment.keyed, counting)
+
+    def release(self) -> None:
+        """Drop the cached frames."""
+        self._frames.release()
+
+
+def _callable(task: ChannelTask) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """A plain function, which is what Spark wants to look at."""
+    return lambda blocks: task(blocks)

@@ -1,0 +1,310 @@
+"""The transactions of a segment: each micro-batch is planned, run and committed exactly once.
+
+This is the order of steps that docs/exactly-once.md describes, without Spark: what a cluster does
+in a batch is behind `Work`. Tests run the same code on an imitated filesystem that fails in every
+way (tests/faults).
+"""
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from tidegate.control.row_counts import SourceCount
+from tidegate.errors import TidegateError
+from tidegate.pipelines.graph import Segment
+from tidegate.spark.batch.channel import Log
+from tidegate.spark.batch.checkpoint import Checkpoint
+from tidegate.spark.batch.next_allocation import NextAllocation
+from tidegate.spark.batch.plan import BatchPlan, OperatorPlan, Plans
+from tidegate.spark.batch.report import TaskReport
+from tidegate.spark.batch.step import Step, Steps
+from tidegate.spark.owner.claims import Claim, Claims
+from tidegate.spark.shedding.ledger import SourceTotals
+from tidegate.spark.state.files import Durable
+from tidegate.spark.state.manifest import KEPT, Manifest, Manifests
+from tidegate.spark.state.version import Version
+
+Written = Mapping[str, list[tuple[str, int]]]
+"""For each channel, the files that a batch wrote into it, with their rows."""
+
+
+class Work(Protocol):
+    """The part of a micro-batch that a cluster does."""
+
+    def operators(self) -> Mapping[str, OperatorPlan]:
+        """Tasks and routes for the plan of a new batch."""
+        ...
+
+    def compile(self, plan: BatchPlan, before: Mapping[str, Version]) -> None:
+        """Make everything ready to run by this plan, from the state before the batch."""
+        ...
+
+    def write_sinks(self) -> None:
+        """Give the output to the sinks."""
+        ...
+
+    def write_channels(self) -> Written:
+        """Write the rows of channels to files that no reader sees yet."""
+        ...
+
+    def reports(self, counting: Collection[str]) -> list[TaskReport]:
+        """Run what has not run yet; what every task reported, once each."""
+        ...
+
+    def release(self) -> None:
+        """Free what the batch held. Called in any case."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The claim under which a segment commits, and the claims before it."""
+
+    claims: Claims
+    claim: Claim
+
+    def check(self) -> None:
+        """Raise `Fenced` if another driver has taken over."""
+        self.claims.check(self.claim)
+
+    def earlier_marks(self) -> Iterable[str]:
+        """The marks of earlier owners, newest first; those of long ago are forgotten."""
+        epoch = self.claim.epoch - 1
+        while epoch > 0 and (claim := self.claims.read(epoch)) is not None:
+            yield claim.mark
+            epoch -= 1
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a committed micro-batch leaves for the measurements."""
+
+    plan: BatchPlan
+    replayed: bool
+    """Whether an earlier try had written its plan."""
+    reports: tuple[TaskReport, ...]
+    sources: tuple[SourceCount, ...]
+
+
+@dataclass(slots=True)
+class Transactions:
+    """Runs the micro-batches of one segment as transactions."""
+
+    segment: Segment
+    checkpoint: Checkpoint
+    allocation: NextAllocation
+    counts: SourceTotals
+    lease: Lease
+    clean_later: Callable[[str, Callable[[], None]], None]
+    """Takes a job that cleans up, under a name; a later job of that name may replace it. It must
+    not raise, and a batch does not wait for it."""
+    _current: tuple[int, Manifest] | None = None
+    """The last batch that is known to be committed, and what the segment has after it."""
+    _fresh: bool = True
+    """Whether this run has not run a batch yet: an earlier run may have begun or committed it."""
+    _recent: deque[Mapping[str, Version]] = field(default_factory=lambda: deque(maxlen=KEPT))
+
+    @property
+    def plans(self) -> Plans:
+        """Its plan files."""
+        return Plans(self._folder("plans"), self.lease.claim.mark)
+
+    @property
+    def manifests(self) -> Manifests:
+        """Its committed versions."""
+        return Manifests(self._folder("manifests"), self.checkpoint.state)
+
+    def prepare(self) -> None:
+        """Create directories, check what an earlier run left, and continue with its routes."""
+        self.plans.directory.make()
+        self.manifests.directory.make()
+        for operator in self.segment.keyed:
+            self.checkpoint.state.below(operator.name).make()
+        for write in self.segment.writes:
+            Log(self.checkpoint.channel(write.channel.name)).make()
+        newest = self._committed()
+        if newest is not None:
+            manifest = self.manifests.load(newest)
+            self.manifests.verify({name: manifest.versions[name] for name in manifest.versions})
+        plan = self.plans.newest()
+        if plan is not None:
+            self.allocation.adopt(plan)
+        self.counts.open()
+        self.clean_later(f"tidy {self.segment.name}", self._tidy)
+
+    def run(
+        self,
+        batch_id: int,
+        work: Work,
+        steps: Steps,
+        new_plan: Callable[[Mapping[str, OperatorPlan]], BatchPlan],
+        running: Callable[[BatchPlan], None] = lambda plan: None,
+    ) -> Done | None:
+        """Run one micro-batch. None: an earlier run has committed it, and there is nothing to do.
+
+        `new_plan` plans a batch that has no plan yet; `running` is told the plan once it is
+        written and the tasks are about to run.
+        """
+        if self._fresh and self.manifests.exists(batch_id):
+            # The manifest is the last step but Spark's own commit: sinks and channels have it all.
+            self._current = (batch_id, self.manifests.load(batch_id))
+            return None
+        plan, replayed = self._planned(batch_id, work, new_plan)
+        self._fresh = False
+        steps.reached(Step.PLANNED)
+        before = self._before(batch_id)
+        try:
+            work.compile(plan, before.versions)
+            steps.reached(Step.COMPILED)
+            running(plan)
+            self.lease.check()
+            work.write_sinks()
+            steps.reached(Step.SINKS_WRITTEN)
+            written = work.write_channels()
+            steps.reached(Step.CHANNELS_WRITTEN)
+            reports = work.reports(self.counts.counting_maps(plan))
+            steps.reached(Step.RAN)
+        finally:
+            work.release()
+        self.lease.check()
+        channels = self._hand_over(batch_id, before, written)
+        steps.reached(Step.HANDED_OVER)
+        sources = self.counts.enter(plan, reports)
+        steps.reached(Step.ENTERED)
+        after = {
+            name: self._after(name, version, reports) for name, version in before.versions.items()
+        }
+        self._current = (batch_id, self.manifests.commit(batch_id, after, channels))
+        steps.reached(Step.COMMITTED)
+        self._recent.append(self._current[1].versions)
+        recent = tuple(self._recent)
+        self.clean_later(self.segment.name, lambda: self._clean(batch_id, recent))
+        steps.reached(Step.CLEANED)
+        return Done(plan, replayed, tuple(reports), sources)
+
+    def _planned(
+        self,
+        batch_id: int,
+        work: Work,
+        new_plan: Callable[[Mapping[str, OperatorPlan]], BatchPlan],
+    ) -> tuple[BatchPlan, bool]:
+        """The plan of a batch, written down, and whether an earlier try had made it.
+
+        Only the first batch of a run can have been tried before. Its plan is written again under
+        the new owner's mark, so that the next replay finds it whatever the old owner still writes.
+        """
+        earlier = None
+        if self._fresh:
+            earlier = self.plans.earlier(batch_id, self.lease.earlier_marks())
+        if earlier is not None:
+            plan = self.allocation.completed(earlier)
+        else:
+            plan = new_plan(work.operators())
+        self.plans.write(plan)
+        return plan, earlier is not None
+
+    def _before(self, batch_id: int) -> Manifest:
+        """What the segment has before a batch: from memory, or from the manifest before it."""
+        shards = {operator.name: operator.shards for operator in self.segment.keyed}
+        if batch_id == 0:
+            found = Manifest({}, {})
+        elif self._current is not None and self._current[0] == batch_id - 1:
+            found = self._current[1]
+        else:
+            found = self.manifests.load(batch_id - 1)
+        versions = {
+            name: found.versions.get(name, Version.empty(count)) for name, count in shards.items()
+        }
+        names = [write.channel.name for write in self.segment.writes]
+        channels = {
+            name: found.channels[name] if name in found.channels else self._handed(name, batch_id)
+            for name in names
+        }
+        return Manifest(versions, channels)
+
+    def _handed(self, channel: str, batch_id: int) -> int:
+        """The last batch in a channel, where the manifest does not say: it is of an older version
+        of Tidegate, or the channel is new.
+        """
+        log = Log(self.checkpoint.channel(channel))
+        return max((one.batch_id for one in log.waiting(0) if one.batch_id < batch_id), default=-1)
+
+    def _hand_over(self, batch_id: int, before: Manifest, written: Written) -> dict[str, int]:
+        return {
+            name: Log(self.checkpoint.channel(name)).commit(
+                batch_id, previous, written.get(name, [])
+            )
+            for name, previous in before.channels.items()
+        }
+
+    def _after(self, name: str, version: Version, reports: list[TaskReport]) -> Version:
+        own = [report for report in reports if report.operator == name]
+        changes = [report.change for report in own if report.change is not None]
+        newest = [r.newest_event_us for r in own if r.newest_event_us is not None]
+        delay_us = next(node.bound.delay_us for node in self.segment.keyed if node.name == name)
+        return version.after(changes, max(newest) if newest else None, delay_us)
+
+    def _committed(self) -> int | None:
+        """The newest batch that is committed; an error if its manifest and Spark's log disagree."""
+        mine = self.manifests.committed()
+        newest = mine[-1] if mine else -1
+        begun = _newest_entry(self.checkpoint, self.segment.name, "offsets")
+        done = _newest_entry(self.checkpoint, self.segment.name, "commits")
+        while newest < begun and self.manifests.exists(newest + 1):
+            newest += 1  # the listing lags behind
+        where = self.checkpoint.segment(self.segment.name).url
+        if newest < done:
+            raise TidegateError(
+                f"segment '{self.segment.name}' has committed batch {done}, but its manifest "
+                f"{self.manifests.directory.path('')}{done:010d}.json, which names its state, is "
+                "missing; nothing was changed; restore the directory from a copy of the "
+                "checkpoint, or start afresh with a new checkpoint"
+            )
+        if newest > begun:
+            raise TidegateError(
+                f"the state of segment '{self.segment.name}' is that after batch {newest}, but "
+                f"Spark's offsets in {where}/spark end at batch {begun}; nothing was changed; "
+                "restore both from the same copy of the checkpoint, or start afresh with a new one"
+            )
+        return newest if newest >= 0 else None
+
+    def _clean(self, batch_id: int, recent: tuple[Mapping[str, Version], ...]) -> None:
+        """Remove what nobody can need after the commit of a batch."""
+        if len(recent) == KEPT:
+            self.manifests.clean(batch_id, recent)
+        self.plans.clean(batch_id)
+        self.counts.ledger.clean(batch_id)
+        for write in self.segment.writes:
+            Log(self.checkpoint.channel(write.channel.name)).clean(batch_id)
+
+    def _tidy(self) -> None:
+        """After a start, remove what earlier runs left behind."""
+        self.manifests.tidy()
+        for write in self.segment.writes:
+            log = Log(self.checkpoint.channel(write.channel.name))
+            log.sweep(log.length() - 1)
+
+    def _folder(self, name: str) -> Durable:
+        return self.checkpoint.segment(self.segment.name).below(name)
+
+
+def lay_baseline(checkpoint: Checkpoint) -> None:
+    """Give segments of a checkpoint that have committed batches without a manifest an empty one.
+
+    Earlier versions of Tidegate wrote none in a segment without state. Call this before the
+    checkpoint's description is changed: it says which segments had state.
+    """
+    found = checkpoint.description() or {"segments": {}}
+    for name, keyed in found["segments"].items():
+        done = _newest_entry(checkpoint, name, "commits")
+        manifests = Manifests(checkpoint.segment(name).below("manifests"), checkpoint.state)
+        if not keyed and done >= 0 and not manifests.committed():
+            manifests.directory.make()
+            manifests.commit(done, {})
+
+
+def _newest_entry(checkpoint: Checkpoint, segment: str, log: str) -> int:
+    """The newest batch in one of Spark's logs of a segment; -1 if there is none."""
+    names = checkpoint.segment(segment).below(f"spark/{log}").names()
+    return max((int(name) for name in names if name.isdigit()), default=-1)

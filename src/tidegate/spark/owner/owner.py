@@ -1,0 +1,119 @@
+"""The lease of a driver on its checkpoint: taken at the start, renewed while it runs.
+
+A second driver on the same checkpoint is refused at its start as long as the first shows signs of
+life. If the first is gone, or shows none for `PATIENCE_S`, the second takes over. The first, should
+it wake up, finds the newer claim before its next sink call or commit, and ends (`Claims.check`).
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from datetime import datetime
+
+from tidegate.errors import AskedWrongly, TidegateError
+from tidegate.spark.owner.claims import Claim, Claims, Fenced
+from tidegate.spark.owner.process import Process
+
+BEAT_S = 2.0
+"""How often an owner shows that it is alive."""
+PATIENCE_S = 12.0
+"""An owner of which nothing is seen for this long has lost its checkpoint."""
+_POLL_S = 0.25
+_log = logging.getLogger("tidegate.owner")
+_held: dict[str, "Owner"] = {}
+"""The owners of this process, by the token of their claims."""
+
+
+class Owner:
+    """This driver's lease on a checkpoint. `check` before anything that others can see."""
+
+    def __init__(self, claims: Claims, claim: Claim) -> None:
+        self.claims = claims
+        self.claim = claim
+        self.on_lost: Callable[[Fenced], None] | None = None
+        """Called once, from the thread that renews the lease, when another driver has it."""
+        self._ended = threading.Event()
+        self._beats = 0
+        self._thread = threading.Thread(target=self._renew, name="tidegate-owner", daemon=True)
+
+    def check(self) -> None:
+        """Raise `Fenced` if another driver has taken over."""
+        self.claims.check(self.claim)
+
+    def start(self) -> None:
+        """Renew the lease until `release`."""
+        _held[self.claim.token] = self
+        self.claims.beat(self.claim, 0)
+        self._thread.start()
+
+    def release(self) -> None:
+        """Give the checkpoint up, so that the next start need not wait. Safe to call twice."""
+        if self._ended.is_set():
+            return
+        self._ended.set()
+        _held.pop(self.claim.token, None)
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join(BEAT_S)
+        try:
+            self.claims.beat(self.claim, self._beats + 1, released=True)
+        except (OSError, TidegateError) as error:
+            _log.warning("the checkpoint could not be given up (%s); the next start waits", error)
+
+    def _renew(self) -> None:
+        while not self._ended.wait(BEAT_S):
+            try:
+                self.check()
+                self._beats += 1
+                self.claims.beat(self.claim, self._beats)
+            except Fenced as error:
+                _held.pop(self.claim.token, None)
+                if self.on_lost is not None:
+                    self.on_lost(error)
+                return
+            except (OSError, TidegateError) as error:
+                _log.warning("the lease on the checkpoint could not be renewed: %s", error)
+
+
+def take(claims: Claims, *, patience_s: float = PATIENCE_S) -> Owner:
+    """Take the checkpoint for this driver; an error names the driver that has it."""
+    process = Process.here()
+    while True:
+        newest = claims.newest()
+        if newest is not None:
+            _refuse_if_used(claims, newest, patience_s)
+        claim = claims.make(newest, process, time.time())
+        if claim is not None:
+            owner = Owner(claims, claim)
+            owner.start()
+            return owner
+
+
+def _refuse_if_used(claims: Claims, newest: Claim, patience_s: float) -> None:
+    """Return if the newest claim was given up or is dead; raise if its driver is alive."""
+    if newest.token in _held:
+        raise _in_use(claims, newest, "another run of this process")
+    first, released = claims.last_beat(newest)
+    if released or newest.process.gone or newest.process == Process.here():
+        return
+    _log.warning(
+        "%s had this checkpoint and did not give it up; watching for %.0f s whether it is alive",
+        newest.process,
+        patience_s,
+    )
+    until_s = time.monotonic() + patience_s
+    while time.monotonic() < until_s:
+        beat, released = claims.last_beat(newest)
+        if released or newest.process.gone:
+            return
+        if beat != first:
+            raise _in_use(claims, newest, str(newest.process))
+        time.sleep(_POLL_S)
+
+
+def _in_use(claims: Claims, claim: Claim, who: str) -> AskedWrongly:
+    since = datetime.fromtimestamp(claim.since_s).isoformat(" ", "seconds")
+    return AskedWrongly(
+        f"the checkpoint {claims.directory.url.removesuffix('/owner')} is in use by {who} since "
+        f"{since}; stop that run first, or give another checkpoint"
+    )
