@@ -90,6 +90,7 @@ def _queries(
     assembly: Assembly | None,
 ) -> Run:
     place = Checkpoint(Durable(checkpoint))
+    place.check(graph)
     owner = take(Claims(place.root.below("owner")))
     cleaner = Cleaner(graph.name)
 

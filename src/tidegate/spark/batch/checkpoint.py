@@ -38,17 +38,21 @@ class Checkpoint:
             return None
         return self.root.read_json(_DESCRIPTION)
 
+    def check(self, graph: Graph) -> None:
+        """Refuse a checkpoint that does not belong to this pipeline; nothing is written."""
+        found = self.description()
+        wrong = None if found is None else difference(found, describe(graph))
+        if wrong is not None:
+            raise AskedWrongly(
+                f"the checkpoint {self.root.url} does not fit this pipeline: {wrong}; "
+                "nothing was changed"
+            )
+
     def open(self, graph: Graph) -> None:
         """Create it for this pipeline, or check that it belongs to it."""
+        self.check(graph)
         wanted = describe(graph)
         found = self.description()
-        if found is not None:
-            wrong = difference(found, wanted)
-            if wrong is not None:
-                raise AskedWrongly(
-                    f"the checkpoint {self.root.url} does not fit this pipeline: {wrong}; "
-                    "nothing was changed"
-                )
         self.root.make()
         if found != wanted:
             self.root.write_json(_DESCRIPTION, wanted)
