@@ -19,7 +19,7 @@ from tidegate.spark.batch.plan import OperatorPlan
 from tidegate.spark.batch.result import BatchResult
 from tidegate.spark.batch.segment import SegmentRun, Stopping
 from tidegate.spark.loop.boundary import PATIENCE_S
-from tidegate.spark.owner.claims import Fenced
+from tidegate.spark.owner.epochs import Fenced
 
 _COMMIT_PATIENCE_S = 5.0
 

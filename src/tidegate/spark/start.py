@@ -29,7 +29,7 @@ from tidegate.spark.loop.assembly import assembly_of
 from tidegate.spark.loop.loop import ControlLoop
 from tidegate.spark.loop.reach import check_reach
 from tidegate.spark.options import StartOptions, describe, filled, option, takes
-from tidegate.spark.owner.claims import Claims
+from tidegate.spark.owner.epochs import Epochs
 from tidegate.spark.owner.owner import Owner, take
 from tidegate.spark.python_workers import start_workers
 from tidegate.spark.run import Run
@@ -91,7 +91,7 @@ def _queries(
 ) -> Run:
     place = Checkpoint(Durable(checkpoint))
     place.check(graph)
-    owner = take(Claims(place.root.below("owner")))
+    owner = take(Epochs(place.root.below("owner")))
     cleaner = Cleaner(graph.name)
 
     def release() -> None:
@@ -138,7 +138,7 @@ def _owned(
             Compiler(segment, place.state, folder, reports.accumulator, given["sample_every"]),
             reports,
             Anchors(session, shared=Path(folder).is_absolute()),
-            Lease(owner.claims, owner.claim),
+            Lease(owner.epochs, owner.epoch),
             cleaner,
         )
         part.prepare()

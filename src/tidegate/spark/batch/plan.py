@@ -51,7 +51,7 @@ class Plans:
 
     directory: Durable
     mark: str = ""
-    """The owner's mark in the names of the plans that it writes (`Claim.mark`)."""
+    """The owner's mark in the names of the plans that it writes (`Epoch.mark`)."""
 
     def read(self, batch_id: int, mark: str | None = None) -> BatchPlan | None:
         """The plan that an owner wrote for a batch, by default this one; None if it wrote none."""

@@ -19,7 +19,7 @@ from tidegate.spark.batch.next_allocation import NextAllocation
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan, Plans
 from tidegate.spark.batch.report import TaskReport
 from tidegate.spark.batch.step import Step, Steps
-from tidegate.spark.owner.claims import Claim, Claims
+from tidegate.spark.owner.epochs import Epoch, Epochs
 from tidegate.spark.shedding.ledger import SourceTotals
 from tidegate.spark.state.files import Durable
 from tidegate.spark.state.manifest import KEPT, Manifest, Manifests
@@ -59,21 +59,21 @@ class Work(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The claim under which a segment commits, and the claims before it."""
+    """The epoch in which a segment commits, and the epochs before it."""
 
-    claims: Claims
-    claim: Claim
+    epochs: Epochs
+    epoch: Epoch
 
     def check(self) -> None:
         """Raise `Fenced` if another driver has taken over."""
-        self.claims.check(self.claim)
+        self.epochs.check(self.epoch)
 
     def earlier_marks(self) -> Iterable[str]:
         """The marks of earlier owners, newest first; those of long ago are forgotten."""
-        epoch = self.claim.epoch - 1
-        while epoch > 0 and (claim := self.claims.read(epoch)) is not None:
-            yield claim.mark
-            epoch -= 1
+        number = self.epoch.number - 1
+        while number > 0 and (earlier := self.epochs.read(number)) is not None:
+            yield earlier.mark
+            number -= 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class Transactions:
     @property
     def plans(self) -> Plans:
         """Its plan files."""
-        return Plans(self._folder("plans"), self.lease.claim.mark)
+        return Plans(self._folder("plans"), self.lease.epoch.mark)
 
     @property
     def manifests(self) -> Manifests:

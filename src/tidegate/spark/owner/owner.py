@@ -2,7 +2,7 @@
 
 A second driver on the same checkpoint is refused at its start as long as the first shows signs of
 life. If the first is gone, or shows none for `PATIENCE_S`, the second takes over. The first, should
-it wake up, finds the newer claim before its next sink call or commit, and ends (`Claims.check`).
+it wake up, finds the newer claim before its next sink call or commit, and ends (`Epochs.check`).
 """
 
 import logging
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from tidegate.errors import AskedWrongly, TidegateError
-from tidegate.spark.owner.claims import Claim, Claims, Fenced
+from tidegate.spark.owner.epochs import Epoch, Epochs, Fenced
 from tidegate.spark.owner.process import Process
 
 BEAT_S = 2.0
@@ -22,15 +22,15 @@ PATIENCE_S = 12.0
 _POLL_S = 0.25
 _log = logging.getLogger("tidegate.owner")
 _held: dict[str, "Owner"] = {}
-"""The owners of this process, by the token of their claims."""
+"""The owners of this process, by the token of their epochs."""
 
 
 class Owner:
     """This driver's lease on a checkpoint. `check` before anything that others can see."""
 
-    def __init__(self, claims: Claims, claim: Claim) -> None:
-        self.claims = claims
-        self.claim = claim
+    def __init__(self, epochs: Epochs, epoch: Epoch) -> None:
+        self.epochs = epochs
+        self.epoch = epoch
         self.on_lost: Callable[[Fenced], None] | None = None
         """Called once, from the thread that renews the lease, when another driver has it."""
         self._ended = threading.Event()
@@ -39,12 +39,12 @@ class Owner:
 
     def check(self) -> None:
         """Raise `Fenced` if another driver has taken over."""
-        self.claims.check(self.claim)
+        self.epochs.check(self.epoch)
 
     def start(self) -> None:
         """Renew the lease until `release`."""
-        _held[self.claim.token] = self
-        self.claims.beat(self.claim, 0)
+        _held[self.epoch.token] = self
+        self.epochs.beat(self.epoch, 0)
         self._thread.start()
 
     def release(self) -> None:
@@ -52,11 +52,11 @@ class Owner:
         if self._ended.is_set():
             return
         self._ended.set()
-        _held.pop(self.claim.token, None)
+        _held.pop(self.epoch.token, None)
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join(BEAT_S)
         try:
-            self.claims.beat(self.claim, self._beats + 1, released=True)
+            self.epochs.beat(self.epoch, self._beats + 1, released=True)
         except (OSError, TidegateError) as error:
             _log.warning("the checkpoint could not be given up (%s); the next start waits", error)
 
@@ -65,9 +65,9 @@ class Owner:
             try:
                 self.check()
                 self._beats += 1
-                self.claims.beat(self.claim, self._beats)
+                self.epochs.beat(self.epoch, self._beats)
             except Fenced as error:
-                _held.pop(self.claim.token, None)
+                _held.pop(self.epoch.token, None)
                 if self.on_lost is not None:
                     self.on_lost(error)
                 return
@@ -75,25 +75,25 @@ class Owner:
                 _log.warning("the lease on the checkpoint could not be renewed: %s", error)
 
 
-def take(claims: Claims, *, patience_s: float = PATIENCE_S) -> Owner:
+def take(epochs: Epochs, *, patience_s: float = PATIENCE_S) -> Owner:
     """Take the checkpoint for this driver; an error names the driver that has it."""
     process = Process.here()
     while True:
-        newest = claims.newest()
+        newest = epochs.newest()
         if newest is not None:
-            _refuse_if_used(claims, newest, patience_s)
-        claim = claims.make(newest, process, time.time())
-        if claim is not None:
-            owner = Owner(claims, claim)
+            _refuse_if_used(epochs, newest, patience_s)
+        epoch = epochs.make(newest, process, time.time())
+        if epoch is not None:
+            owner = Owner(epochs, epoch)
             owner.start()
             return owner
 
 
-def _refuse_if_used(claims: Claims, newest: Claim, patience_s: float) -> None:
+def _refuse_if_used(epochs: Epochs, newest: Epoch, patience_s: float) -> None:
     """Return if the newest claim was given up or is dead; raise if its driver is alive."""
     if newest.token in _held:
-        raise _in_use(claims, newest, "another run of this process")
-    first, released = claims.last_beat(newest)
+        raise _in_use(epochs, newest, "another run of this process")
+    first, released = epochs.last_beat(newest)
     if released or newest.process.gone or newest.process == Process.here():
         return
     _log.warning(
@@ -103,17 +103,17 @@ def _refuse_if_used(claims: Claims, newest: Claim, patience_s: float) -> None:
     )
     until_s = time.monotonic() + patience_s
     while time.monotonic() < until_s:
-        beat, released = claims.last_beat(newest)
+        beat, released = epochs.last_beat(newest)
         if released or newest.process.gone:
             return
         if beat != first:
-            raise _in_use(claims, newest, str(newest.process))
+            raise _in_use(epochs, newest, str(newest.process))
         time.sleep(_POLL_S)
 
 
-def _in_use(claims: Claims, claim: Claim, who: str) -> AskedWrongly:
-    since = datetime.fromtimestamp(claim.since_s).isoformat(" ", "seconds")
+def _in_use(epochs: Epochs, epoch: Epoch, who: str) -> AskedWrongly:
+    since = datetime.fromtimestamp(epoch.since_s).isoformat(" ", "seconds")
     return AskedWrongly(
-        f"the checkpoint {claims.directory.url.removesuffix('/owner')} is in use by {who} since "
+        f"the checkpoint {epochs.directory.url.removesuffix('/owner')} is in use by {who} since "
         f"{since}; stop that run first, or give another checkpoint"
     )

@@ -23,10 +23,10 @@ class Fenced(TidegateError):
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """A driver's claim on a checkpoint."""
+class Epoch:
+    """The time from one start on a checkpoint to the next, claimed by the driver that started."""
 
-    epoch: int
+    number: int
     token: str
     """Tells apart two drivers that claimed the same epoch on a store that let both."""
     process: Process
@@ -35,19 +35,19 @@ class Claim:
     @property
     def mark(self) -> str:
         """What the owner's files carry in their names."""
-        return f"{self.epoch:06d}-{self.token}"
+        return f"{self.number:06d}-{self.token}"
 
     def to_json(self) -> dict[str, Any]:
         """The form in the checkpoint."""
         return {
-            "epoch": self.epoch,
+            "epoch": self.number,
             "token": self.token,
             "process": self.process.to_json(),
             "since_s": self.since_s,
         }
 
     @classmethod
-    def from_json(cls, document: dict[str, Any]) -> "Claim":
+    def from_json(cls, document: dict[str, Any]) -> "Epoch":
         """The reverse of `to_json`."""
         return cls(
             document["epoch"],
@@ -58,44 +58,44 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Claims:
+class Epochs:
     """The claims in the directory `owner` of a checkpoint."""
 
     directory: Durable
 
-    def newest(self) -> Claim | None:
+    def newest(self) -> Epoch | None:
         """The claim that owns the checkpoint; None if nobody ever started on it.
 
         A listing may lag behind, so the files after the newest listed one are asked for by name.
         """
         listed = [name for name in self.directory.names() if name.endswith(".json")]
-        epoch = int(listed[-1].removesuffix(".json")) if listed else 0
-        while self.directory.exists(_name(epoch + 1)):
-            epoch += 1
-        return self.read(epoch)
+        number = int(listed[-1].removesuffix(".json")) if listed else 0
+        while self.directory.exists(_name(number + 1)):
+            number += 1
+        return self.read(number)
 
-    def read(self, epoch: int) -> Claim | None:
+    def read(self, number: int) -> Epoch | None:
         """The claim of one epoch; None if there was none, or it was removed long ago."""
         try:
-            return Claim.from_json(self.directory.read_json(_name(epoch)))
+            return Epoch.from_json(self.directory.read_json(_name(number)))
         except Missing:
             return None
 
-    def make(self, after: Claim | None, process: Process, now_s: float) -> Claim | None:
+    def make(self, after: Epoch | None, process: Process, now_s: float) -> Epoch | None:
         """Claim the epoch after this one; None if another driver was quicker."""
         self.directory.make()
-        epoch = 1 if after is None else after.epoch + 1
-        claim = Claim(epoch, uuid.uuid4().hex[:8], process, now_s)
-        content = json.dumps(claim.to_json(), separators=(",", ":")).encode()
-        if not self.directory.create(_name(epoch), content):
+        number = 1 if after is None else after.number + 1
+        mine = Epoch(number, uuid.uuid4().hex[:8], process, now_s)
+        content = json.dumps(mine.to_json(), separators=(",", ":")).encode()
+        if not self.directory.create(_name(number), content):
             return None
-        self.directory.sweep((), epoch - KEPT)
-        return claim
+        self.directory.sweep((), number - KEPT)
+        return mine
 
-    def check(self, claim: Claim) -> None:
-        """Raise `Fenced` unless this claim still owns the checkpoint."""
-        current = self.read(claim.epoch)
-        if current == claim and not self.directory.exists(_name(claim.epoch + 1)):
+    def check(self, mine: Epoch) -> None:
+        """Raise `Fenced` unless this epoch still lasts."""
+        current = self.read(mine.number)
+        if current == mine and not self.directory.exists(_name(mine.number + 1)):
             return
         newest = self.newest()
         by = "another driver" if newest is None else str(newest.process)
@@ -105,25 +105,25 @@ class Claims:
             "committed nothing since"
         )
 
-    def beat(self, claim: Claim, number: int, *, released: bool = False) -> None:
+    def beat(self, mine: Epoch, number: int, *, released: bool = False) -> None:
         """Leave a sign of life, or the sign that the claim is given up."""
-        document = {"token": claim.token, "beat": number, "released": released}
-        self.directory.write_json(_beat(claim.epoch), document)
+        document = {"token": mine.token, "beat": number, "released": released}
+        self.directory.write_json(_beat(mine.number), document)
 
-    def last_beat(self, claim: Claim) -> tuple[int, bool]:
+    def last_beat(self, epoch: Epoch) -> tuple[int, bool]:
         """The number of a claim's last sign of life, and whether it was given up."""
         try:
-            document = self.directory.read_json(_beat(claim.epoch))
+            document = self.directory.read_json(_beat(epoch.number))
         except Missing:
             return -1, False
-        if document["token"] != claim.token:
+        if document["token"] != epoch.token:
             return -1, False
         return document["beat"], document["released"]
 
 
-def _name(epoch: int) -> str:
-    return f"{epoch:010d}.json"
+def _name(number: int) -> str:
+    return f"{number:010d}.json"
 
 
-def _beat(epoch: int) -> str:
-    return f"{epoch:010d}.beat"
+def _beat(number: int) -> str:
+    return f"{number:010d}.beat"
