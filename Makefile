@@ -9,12 +9,13 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 ENV := env -u PYTHONPATH -u PYTHONHOME
 CODE := src tests benchmarks $(wildcard examples)
 
-.PHONY: help setup demo test unit chaos soak lint bench java python clean
+.PHONY: help setup demo test unit faults chaos soak lint bench java python clean
 
 help:
 	@echo "make demo    a pipeline on Spark under a surge, 90 seconds (ARGS='--seconds 30' adds options)"
 	@echo "make test    all tests: units, simulations, Spark"
 	@echo "make unit    the tests of single parts, without Spark"
+	@echo "make faults  many seeds of the commit protocol under imitated faults (SEEDS=100000)"
 	@echo "make chaos   kill -9 of drivers and executors, many rounds (ROUNDS=20); executors that come and go"
 	@echo "make soak    a changing load for a while, watching memory and disk (MINUTES=20)"
 	@echo "make lint    ruff and mypy"
@@ -30,11 +31,16 @@ demo: $(VENV)/.runtime java
 test: $(VENV)/.dev java
 	@$(compiled)
 	@$(ENV) $(BIN)/python -m pytest tests/unit tests/simulations -n 2 --dist loadfile $(ARGS)
+	@$(ENV) $(BIN)/python -m pytest tests/faults -n 2 --dist worksteal $(ARGS)
 	@$(ENV) $(BIN)/python -m pytest tests/spark -n 2 --dist worksteal $(ARGS)
 
 unit: $(VENV)/.dev
 	@$(compiled)
 	@$(ENV) $(BIN)/python -m pytest tests/unit -n 2 --dist loadfile $(ARGS)
+
+SEEDS ?= 20000
+faults: $(VENV)/.dev
+	@$(ENV) $(BIN)/python -m tests.faults --seeds $(SEEDS) $(ARGS)
 
 ROUNDS ?= 20
 chaos: $(VENV)/.dev java

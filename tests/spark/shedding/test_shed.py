@@ -142,7 +142,7 @@ def test_keep_one_leaves_the_plan_unchanged(spark, tmp_path, plans_of):
 
 
 @pytest.mark.parametrize(
-    "step, at", [(Step.SINKS_WRITTEN, 1), (Step.ENTERED, 0), (Step.CLEANED, 1)]
+    "step, at", [(Step.SINKS_WRITTEN, 1), (Step.ENTERED, 0), (Step.HANDED_OVER, 1)]
 )
 def test_a_crash_in_an_overload_sheds_the_same_rows_again(spark, tmp_path, step, at):
     feed, sink = Feed(tmp_path / "in", DDL), Collected()

@@ -99,9 +99,12 @@ class Log:
     def sweep(self, until_batch: int) -> None:
         """Remove what failed tries left: files of old batches that were not handed over.
 
-        The consumer may forget a batch meanwhile; then its files are being removed anyway.
+        The consumer may forget a batch meanwhile; then its files are being removed anyway. Files of
+        batches that it has not forgotten stay: on an object store a driver that was paused in the
+        middle of its hand-over could still put its own list in the place of an equal one.
         """
         listed = self._listed()
+        until_batch = min([until_batch, *(batch_id - 1 for batch_id in listed[:1])])
         handed: set[str] = set()
         for batch_id in listed:
             found = self.read(batch_id)

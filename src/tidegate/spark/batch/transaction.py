@@ -6,7 +6,8 @@ way (tests/faults).
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -19,9 +20,9 @@ from tidegate.spark.batch.next_allocation import NextAllocation
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan, Plans
 from tidegate.spark.batch.report import TaskReport
 from tidegate.spark.batch.step import Step, Steps
-from tidegate.spark.owner.epochs import Epoch, Epochs
+from tidegate.spark.owner.epochs import Epoch, Epochs, Fenced
 from tidegate.spark.shedding.ledger import SourceTotals
-from tidegate.spark.state.files import Durable
+from tidegate.spark.state.files import Durable, Missing
 from tidegate.spark.state.manifest import KEPT, Manifest, Manifests
 from tidegate.spark.state.version import Version
 
@@ -67,6 +68,21 @@ class Lease:
     def check(self) -> None:
         """Raise `Fenced` if another driver has taken over."""
         self.epochs.check(self.epoch)
+
+    @contextmanager
+    def blamed(self) -> Iterator[None]:
+        """If the block fails because another driver has taken over, say that and not how.
+
+        What a driver reads while another one moves on looks damaged to it.
+        """
+        try:
+            yield
+        except Fenced:
+            raise
+        except Exception:
+            with suppress(OSError, Missing):
+                self.check()
+            raise
 
     def earlier_marks(self) -> Iterable[str]:
         """The marks of earlier owners, newest first; those of long ago are forgotten."""
@@ -117,6 +133,10 @@ class Transactions:
 
     def prepare(self) -> None:
         """Create directories, check what an earlier run left, and continue with its routes."""
+        with self.lease.blamed():
+            self._prepare()
+
+    def _prepare(self) -> None:
         self.plans.directory.make()
         self.manifests.directory.make()
         for operator in self.segment.keyed:
@@ -146,6 +166,17 @@ class Transactions:
         `new_plan` plans a batch that has no plan yet; `running` is told the plan once it is
         written and the tasks are about to run.
         """
+        with self.lease.blamed():
+            return self._run(batch_id, work, steps, new_plan, running)
+
+    def _run(
+        self,
+        batch_id: int,
+        work: Work,
+        steps: Steps,
+        new_plan: Callable[[Mapping[str, OperatorPlan]], BatchPlan],
+        running: Callable[[BatchPlan], None],
+    ) -> Done | None:
         if self._fresh and self.manifests.exists(batch_id):
             # The manifest is the last step but Spark's own commit: sinks and channels have it all.
             self._current = (batch_id, self.manifests.load(batch_id))
@@ -251,8 +282,11 @@ class Transactions:
         newest = mine[-1] if mine else -1
         begun = _newest_entry(self.checkpoint, self.segment.name, "offsets")
         done = _newest_entry(self.checkpoint, self.segment.name, "commits")
+        # A listing may lag behind, so what it leaves out is asked for by name.
         while newest < begun and self.manifests.exists(newest + 1):
-            newest += 1  # the listing lags behind
+            newest += 1
+        if newest > begun and self._folder("spark/offsets").exists(str(newest)):
+            begun = newest
         where = self.checkpoint.segment(self.segment.name).url
         if newest < done:
             raise TidegateError(

@@ -148,8 +148,10 @@ class Manifests:
     def tidy(self) -> None:
         """At a start, remove files that earlier runs left behind.
 
-        Only files of committed batches are removed. Files of a batch that is not committed stay
-        until it is old, so that even an accidental second start does not harm a running pipeline.
+        Only files of batches before the oldest kept manifest are removed. On an object store a
+        driver that was paused in the middle of a commit could still put its own manifest, which
+        names its own files, in the place of a kept one. Both mean the same, as long as both have
+        their files.
         """
         committed = self.committed()
         if not committed:
@@ -162,7 +164,7 @@ class Manifests:
                 continue
             for operator, version in found.items():
                 live.setdefault(operator, set()).update(version.names)
-        self.sweep(committed[-1], live)
+        self.sweep(committed[0] - 1, live)
         self.directory.sweep({_name(batch) for batch in committed}, committed[-1])
 
 

@@ -1,0 +1,110 @@
+"""The commit protocol under faults: state and output of every seed equal those of a sequential run.
+
+The last tests bring back defects that Tidegate once had: a search that could not find them would
+prove nothing.
+"""
+
+import os
+
+import pytest
+
+from tests.faults.search import defect_of, first_defect, shrunk
+from tests.faults.world import Course, World
+from tidegate.errors import TidegateError
+from tidegate.spark.batch.channel import Log
+from tidegate.spark.batch.plan import Plans
+from tidegate.spark.batch.transaction import Lease, Transactions
+from tidegate.spark.state.files import Missing
+from tidegate.spark.state.manifest import Manifest, Manifests
+
+SEEDS = int(os.environ.get("TIDEGATE_FAULT_SEEDS", "2000"))
+PARTS = 8
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_every_seed_is_as_a_sequential_run(part):
+    wrong = first_defect(range(part, SEEDS, PARTS))
+    assert wrong is None, f"{shrunk(wrong)}\n{defect_of(shrunk(wrong))}"
+
+
+def test_a_seed_has_one_course_of_events():
+    traces = []
+    for _ in range(2):
+        world = World(Course.of(5))
+        world.run()
+        traces.append([line.split("/")[0] for line in world.trace])
+    assert traces[0] == traces[1]
+
+
+def test_the_search_finds_lost_manifests_that_reset_the_state(monkeypatch):
+    """As it was: without manifests a segment began with empty state, and said nothing."""
+
+    def no_check(self):
+        committed = self.manifests.committed()
+        return committed[-1] if committed else None
+
+    def load_or_empty(self, batch_id):
+        try:
+            return plain(self, batch_id)
+        except Missing:
+            return Manifest({}, {})
+
+    plain = Manifests.load
+    monkeypatch.setattr(Transactions, "_committed", no_check)
+    monkeypatch.setattr(Manifests, "load", load_or_empty)
+    found = first_defect(seed for seed in range(3000) if "lose" in Course.of(seed).kinds)
+    assert found is not None
+    assert "sequential run" in str(defect_of(found))
+
+
+def test_the_search_finds_a_driver_that_wakes_up_and_is_not_fenced(monkeypatch):
+    """As it was: no lease, one plan per batch, and whoever writes last wins."""
+    monkeypatch.setattr(Lease, "check", lambda self: None)
+    monkeypatch.setattr(Lease, "earlier_marks", lambda self: iter(()))
+    monkeypatch.setattr(Transactions, "plans", property(lambda self: Plans(self._folder("plans"))))
+
+    def commit(self, batch_id, versions, channels=None):
+        document = {
+            "batch": batch_id,
+            "operators": {name: version.to_json() for name, version in versions.items()},
+            "channels": dict(channels or {}),
+        }
+        self.directory.write_json(f"{batch_id:010d}.json", document)
+        return Manifest(dict(versions), dict(channels or {}))
+
+    monkeypatch.setattr(Manifests, "commit", commit)
+    found = first_defect(seed for seed in range(3000) if "pause" in Course.of(seed).kinds)
+    assert found is not None
+    course = shrunk(found)
+    assert "pause" in course.kinds
+    assert len(course.kinds) <= len(found.kinds)
+    assert defect_of(course) is not None
+
+
+def test_the_search_finds_a_channel_that_trusts_a_listing(monkeypatch):
+    """A reader that takes a listing for complete skips a batch that the listing leaves out."""
+
+    def trusting(self, start):
+        for batch_id in self._listed():
+            if batch_id >= start:
+                found = self.read(batch_id)
+                if found is not None:
+                    yield found
+
+    monkeypatch.setattr(Log, "waiting", trusting)
+    monkeypatch.setattr(
+        Log,
+        "between",
+        lambda self, start, end: [o for o in trusting(self, start) if o.batch_id < end],
+    )
+    courses = (Course.of(seed) for seed in range(6000))
+    stale = (c.seed for c in courses if c.cut and "stale" in c.kinds)
+    assert first_defect(stale) is not None
+
+
+def test_an_unknown_error_of_a_driver_is_a_defect(monkeypatch):
+    def broken(self, batch_id, *_):
+        raise TidegateError("out of order")
+
+    monkeypatch.setattr(Manifests, "commit", broken)
+    assert "out of order" in str(defect_of(Course.of(0)))
