@@ -15,9 +15,8 @@ def defect_of(course: Course) -> str | None:
     return None
 
 
-def first_defect(seeds: Iterable[int]) -> Course | None:
-    """The course of the first seed that shows a defect."""
-    courses = (Course.of(seed) for seed in seeds)
+def first_defect(courses: Iterable[Course]) -> Course | None:
+    """The first course that shows a defect."""
     return next((course for course in courses if defect_of(course) is not None), None)
 
 

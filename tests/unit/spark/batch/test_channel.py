@@ -22,3 +22,42 @@ def test_a_channel_hands_a_batch_over_once_and_forgets_what_was_read(tmp_path):
     log.forget(8)
     assert log.files(5, 8) == ["f5", "f6", "f7"]
     assert log.data.names() == ["f5", "f6", "f7"]
+
+
+def filled(tmp_path) -> Log:
+    """Batches 1, 2, 4, 5 and 6, with 10 rows in 2 files each."""
+    log = Log(Durable(str(tmp_path)))
+    log.make()
+    last = -1
+    for batch_id in (1, 2, 4, 5, 6):
+        last = log.commit(batch_id, last, [(f"f{batch_id}", 4), (f"g{batch_id}", 6)])
+    return log
+
+
+def test_a_consumer_that_fell_behind_reads_so_many_rows_at_a_time(tmp_path):
+    log = filled(tmp_path)
+    assert log.limited(0, most_rows=25, most_files=100) == 3
+    assert log.limited(3, most_rows=25, most_files=100) == 6
+    assert log.limited(6, most_rows=25, most_files=100) == 7
+    assert log.limited(7, most_rows=25, most_files=100) == 7, "nothing is left"
+    assert log.limited(0, most_rows=1, most_files=100) == 2, "at least one batch"
+    assert log.limited(0, most_rows=1000, most_files=6) == 5
+
+
+def test_a_listing_that_lags_behind_hides_no_batch(tmp_path, monkeypatch):
+    log = filled(tmp_path)
+    monkeypatch.setattr(Log, "_listed", lambda self: [1, 2, 5])
+    assert [one.batch_id for one in log.waiting(0)] == [1, 2], "4 is missing before 5"
+    assert log.limited(0, 1000, 1000) == 3
+    assert [one.batch_id for one in log.between(0, 7)] == [1, 2, 4, 5, 6]
+    assert log.files(2, 5) == ["f2", "g2", "f4", "g4"]
+
+
+def test_batches_without_a_link_are_those_of_an_older_version(tmp_path):
+    log = Log(Durable(str(tmp_path)))
+    log.make()
+    for batch_id in (0, 3):
+        name = f"{batch_id:010d}.json"
+        log.commits.write_json(name, {"batch": batch_id, "files": [[f"f{batch_id}", 1]]})
+    log.commit(5, 3, [("f5", 1)])
+    assert log.files(0, 6) == ["f0", "f3", "f5"]
