@@ -95,6 +95,8 @@ class Sink(Node):
     write: Callable[[Any, int], object] | None = None
     format: str | None = None
     options: tuple[tuple[str, str], ...] = ()
+    retries: int = 0
+    """How often a batch tries it again before the run fails."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -291,13 +291,18 @@ class Stream:
         sink: "Callable[[DataFrame, int], object] | str",
         *,
         name: str | None = None,
+        retries: int = 0,
         **options: str,
     ) -> "Stream":
         """End this branch in a function of (DataFrame, batch id), or in a Spark batch format.
 
         A function may read the DataFrame any number of times. When a batch is replayed, it is
-        called again with the same batch id and the same rows.
+        called again with the same batch id and the same rows. A sink that fails ends the run.
+        With `retries=3` the batch tries it three times more first, after 1, 2 and 4 seconds; the
+        wait doubles up to half a minute.
         """
+        if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
+            raise AskedWrongly(f"to: retries={retries!r}; give a whole number of 0 or more")
         free = self.graph.free_name(name or (sink if isinstance(sink, str) else "sink"))
         if isinstance(sink, str):
             ready = Sink(
@@ -306,13 +311,20 @@ class Stream:
                 schema=self.schema,
                 format=sink,
                 options=tuple(sorted((key, str(value)) for key, value in options.items())),
+                retries=retries,
             )
         elif callable(sink):
             if options:
                 raise AskedWrongly(
                     f"to: options {sorted(options)} go with a format, not a function"
                 )
-            ready = Sink(name=free, inputs=(self.node,), schema=self.schema, write=sink)
+            ready = Sink(
+                name=free,
+                inputs=(self.node,),
+                schema=self.schema,
+                write=sink,
+                retries=retries,
+            )
         else:
             raise AskedWrongly(
                 "to: give a function of (DataFrame, batch id), or the name of a format"

@@ -50,6 +50,8 @@ class SegmentRun:
     anchors: Anchors
     lease: Lease
     cleaner: Cleaner
+    pipeline: str = ""
+    """The name of the pipeline, for log lines."""
     results: deque[BatchResult] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
     stopping: bool = False
     busy: Lock = field(default_factory=Lock)
@@ -62,6 +64,8 @@ class SegmentRun:
     """Whether a micro-batch is about to be planned and waits for `before` to return."""
     running: BatchPlan | None = None
     """The plan of the micro-batch whose stages run now."""
+    steps: Steps | None = None
+    """The steps of the micro-batch that runs now."""
     _begun_us: int | None = None
     """When the last batch of this run was planned; rows of the next batch arrive from then on."""
     _backpressure: Backpressure = field(init=False)
@@ -101,7 +105,7 @@ class SegmentRun:
             self.failure = error
             raise
         finally:
-            self.running = None
+            self.running = self.steps = None
 
     def _wait(self, batch_id: int) -> None:
         """Wait until the batch may be planned: for the control loop, and for full channels."""
@@ -116,7 +120,7 @@ class SegmentRun:
             raise Stopping(f"segment '{self.segment.name}' stops before batch {batch_id}")
 
     def _run(self, batch: DataFrame, batch_id: int) -> None:
-        steps = Steps(batch_id, self.after_step)
+        steps = self.steps = Steps(batch_id, self.after_step)
         session = with_our_settings(batch.sparkSession)
         self.anchors.session = session  # what is joined with an anchor runs in the anchor's session
         executors = working_executors(session)
@@ -130,6 +134,8 @@ class SegmentRun:
             batch=batch,
             batch_id=batch_id,
             executors=executors,
+            pipeline=self.pipeline,
+            stopping=lambda: self.stopping,
         )
         done = self._transactions.run(
             batch_id,

@@ -15,6 +15,7 @@ from tidegate.spark.batch.complete import complete
 from tidegate.spark.batch.next_allocation import NextAllocation
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
 from tidegate.spark.batch.report import Reports, TaskReport
+from tidegate.spark.batch.sinks import write_sink
 from tidegate.spark.state.version import Version
 
 
@@ -31,6 +32,10 @@ class SparkWork:
     batch: DataFrame
     batch_id: int
     executors: ExecutorNames
+    pipeline: str
+    """The name of the pipeline, for log lines."""
+    stopping: Callable[[], bool]
+    """Whether the run is being stopped, so that no failed sink is retried."""
     _plan: BatchPlan = field(init=False)
     _frames: Frames = field(default_factory=Frames)
 
@@ -49,14 +54,14 @@ class SparkWork:
     def write_sinks(self) -> None:
         """Give each sink its frame: what it reads runs."""
         for node in self.segment.nodes:
-            if not isinstance(node, Sink):
-                continue
-            frame = self._frames.of[node.inputs[0]]
-            if node.write is not None:
-                node.write(frame, self.batch_id)
-            else:
-                writer = frame.write.format(str(node.format)).mode("append")
-                writer.options(**dict(node.options)).save()
+            if isinstance(node, Sink):
+                write_sink(
+                    node,
+                    self._frames.of[node.inputs[0]],
+                    self.batch_id,
+                    pipeline=self.pipeline,
+                    stopping=self.stopping,
+                )
 
     def write_channels(self) -> dict[str, list[tuple[str, int]]]:
         """Write each channel's rows; the names of the files are the result of the job."""

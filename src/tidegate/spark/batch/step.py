@@ -43,7 +43,7 @@ class Steps:
     def __init__(self, batch_id: int, after_step: AfterStep | None) -> None:
         self.started_s = time.time()
         self.took_s: dict[Step, float] = {}
-        self._batch_id = batch_id
+        self.batch_id = batch_id
         self._after_step = after_step
         self._last = time.perf_counter()
 
@@ -53,4 +53,4 @@ class Steps:
         self.took_s[step] = now - self._last
         self._last = now
         if self._after_step is not None:
-            self._after_step(step, self._batch_id)
+            self._after_step(step, self.batch_id)
