@@ -1,12 +1,13 @@
 """A handle on a running pipeline: change it while it runs, wait for it, stop it."""
 
 import shutil
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
-from typing import Protocol
 
+from pyspark import SparkContext
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -14,29 +15,17 @@ from tidegate.control.row_counts import SourceCount
 from tidegate.control.shedding.keep import Keep
 from tidegate.errors import AskedWrongly, TidegateError, nearest
 from tidegate.pipelines.graph import Graph
-from tidegate.spark.batch.failure import plain_message
+from tidegate.spark.at_exit import any_active, look_after
 from tidegate.spark.batch.plan import OperatorPlan
 from tidegate.spark.batch.result import BatchResult
-from tidegate.spark.batch.segment import SegmentRun, Stopping
+from tidegate.spark.batch.segment import SegmentRun
+from tidegate.spark.interrupt import leave_batches_alone, stopped_by
 from tidegate.spark.loop.boundary import PATIENCE_S
 from tidegate.spark.owner.epochs import Fenced
+from tidegate.spark.supervisor import Loop, Supervisor
 
-_COMMIT_PATIENCE_S = 5.0
-
-
-class Loop(Protocol):
-    """The control loop of a run, as the run sees it."""
-
-    failure: BaseException | None
-    """The error that ended the loop early, if any."""
-
-    def stop(self) -> None:
-        """Stop ticking."""
-        ...
-
-    def leave(self) -> None:
-        """Give the run's cores back, because the run has ended."""
-        ...
+STOP_PATIENCE_S = 120.0
+"""How long `stop` waits unless it is told: twice the longest batch that is still a micro-batch."""
 
 
 class Run:
@@ -51,19 +40,41 @@ class Run:
     ) -> None:
         self.name = graph.name
         self._segments = segments
-        self._queries: dict[str, StreamingQuery] = {}
         self._local_cache = local_cache
         self._release = release
-        self.loop: Loop | None = None
-        """The control loop that keeps the target; None if no target was given."""
+        self._supervisor = Supervisor(self.name, segments, _spark_is_up, self._clean_up)
 
     def _begin(self, name: str, query: StreamingQuery) -> None:
-        self._queries[name] = query
+        self._supervisor.add(name, query)
+
+    def _watch(self) -> None:
+        """Watch over the queries from now on: if one ends, the others are stopped."""
+        look_after(self._supervisor)
+        leave_batches_alone(any_active)
+        self._supervisor.watch()
+
+    def _clean_up(self) -> None:
+        if self._local_cache is not None:
+            shutil.rmtree(self._local_cache, ignore_errors=True)
+        self._release()
+
+    def lost(self, error: Fenced) -> None:
+        """End the run because another driver has its checkpoint. Nothing is committed any more."""
+        self._supervisor.abort(error)
+
+    @property
+    def loop(self) -> Loop | None:
+        """The control loop that keeps the target; None if no target was given."""
+        return self._supervisor.loop
+
+    @loop.setter
+    def loop(self, loop: Loop) -> None:
+        self._supervisor.loop = loop
 
     @property
     def queries(self) -> Mapping[str, StreamingQuery]:
         """The Spark streaming query of each segment, by the segment's name."""
-        return dict(self._queries)
+        return self._supervisor.queries
 
     @property
     def segments(self) -> Mapping[str, SegmentRun]:
@@ -80,15 +91,25 @@ class Run:
     @property
     def isActive(self) -> bool:  # noqa: N802 (as Spark's queries spell it)
         """Whether all queries of the pipeline are running."""
-        return all(query.isActive for query in self._queries.values())
+        return not self._supervisor.ended and all(q.isActive for q in self.queries.values())
 
     @property
     def ended(self) -> bool:
         """Whether all queries of the pipeline have ended."""
-        return not any(query.isActive for query in self._queries.values())
+        return self._supervisor.ended or not any(q.isActive for q in self.queries.values())
+
+    @property
+    def failure(self) -> TidegateError | None:
+        """Why the pipeline ended by itself; None while it runs and after a clean stop.
+
+        It is logged as soon as it is found. `rescale`, `reroute`, `shed`, `processAllAvailable` and
+        `awaitTermination` raise it; `stop` raises it unless one of them did so before.
+        """
+        return self._supervisor.failure
 
     def rescale(self, operator: str, tasks: int) -> None:
         """Change the number of tasks of an operator, from its next micro-batch on."""
+        self._raise_failure()
         self._segment_of(operator).allocation.rescale(operator, tasks)
 
     def reroute(self, operator: str, moves: Mapping[int, int]) -> None:
@@ -96,6 +117,7 @@ class Run:
 
         `moves` maps a shard to its new task.
         """
+        self._raise_failure()
         self._segment_of(operator).allocation.reroute(operator, moves)
 
     def shed(self, keep: float = 1.0, by_class: Mapping[str, float] | None = None) -> None:
@@ -104,6 +126,7 @@ class Run:
         `by_class` sets the fraction of single classes; all others use `keep`. No class gets less
         than the minimum that the pipeline declares for it.
         """
+        self._raise_failure()
         given = dict(by_class or {})
         known = [name for part in self._segments.values() for name in part.allocation.classes]
         for name, fraction in (("keep", keep), *given.items()):
@@ -163,41 +186,36 @@ class Run:
     def awaitTermination(self, timeout: float | None = None) -> bool:  # noqa: N802
         """Wait until the pipeline ends, or for `timeout` seconds. Returns whether it has ended.
 
-        Raises the error that made the pipeline fail.
+        Raises the error that made the pipeline fail. Ctrl-C stops the pipeline at a batch boundary
+        and then raises `KeyboardInterrupt`; a second Ctrl-C raises it at once.
         """
-        until = None if timeout is None else time.monotonic() + timeout
-        first = next(iter(self._queries.values()))
-        while self.isActive:
-            left = 0.2 if until is None else min(0.2, until - time.monotonic())
-            if left <= 0:
-                return False
-            try:
-                first.awaitTermination(max(left, 0.001))  # type: ignore[arg-type]
-            except StreamingQueryException:
-                break
-        self._stop_the_rest()
+        try:
+            ended = self._supervisor.wait(timeout)
+        except KeyboardInterrupt as interrupt:
+            self._supervisor.ask()
+            self._supervisor.wait(STOP_PATIENCE_S)
+            raise stopped_by(interrupt, self.name) from None
+        if not ended:
+            return False
         self._raise_failure()
+        self._raise_failure_of_the_loop()
         return True
-
-    def _stop_the_rest(self) -> None:
-        """Stop all segments if one has failed: a pipeline runs as a whole or not at all."""
-        if self._queries and not self.isActive and self._failed():
-            self.stop()
-
-    def _failed(self) -> bool:
-        return any(query.exception() is not None for query in self._queries.values())
 
     def processAllAvailable(self) -> None:  # noqa: N802 (as Spark's queries spell it)
         """For tests: wait until every row that has arrived is processed in all segments."""
         while True:
             before = self._batches_done()
-            for query in self._queries.values():
+            for query in self.queries.values():
                 try:
                     query.processAllAvailable()
                 except StreamingQueryException:
+                    self._supervisor.wait(STOP_PATIENCE_S)
                     self._raise_failure()
                     raise
             if self._batches_done() == before:
+                if not self.isActive:
+                    self._supervisor.wait(STOP_PATIENCE_S)
+                self._raise_failure()
                 return
 
     def _batches_done(self) -> list[int]:
@@ -206,58 +224,54 @@ class Run:
             for segment in self._segments.values()
         ]
 
-    def stop(self) -> None:
-        """Stop at a batch boundary. A running batch is finished and committed first."""
-        if self.loop is not None:
-            self.loop.stop()
-        for segment in self._segments.values():
-            segment.stopping = True
-        for name, query in self._queries.items():
-            with self._segments[name].busy:
-                pass
-            self._await_commit(name, query)
-            query.stop()
-            self._segments[name].anchors.release()
-        if self.loop is not None:
-            self.loop.leave()
-        if self._local_cache is not None:
-            shutil.rmtree(self._local_cache, ignore_errors=True)
-        self._release()
+    def stop(self, timeout: float | None = STOP_PATIENCE_S) -> None:
+        """Stop at a batch boundary. Batches that run are finished and committed first.
 
-    def lost(self, error: Fenced) -> None:
-        """End the run because another driver has its checkpoint. Nothing is committed any more."""
-        for segment in self._segments.values():
-            segment.stopping = True
-            segment.failure = segment.failure or error
-        for query in self._queries.values():
-            query.stop()
+        Any thread may call this, any number of times; all callers return when everything is
+        stopped. After `timeout` seconds (120 by default, None for no limit) it raises an error that
+        says what it waits for. The stop then goes on in the background. A sink or a watcher that
+        calls this does not wait, because its own batch or tick has to end first.
 
-    def _await_commit(self, name: str, query: StreamingQuery) -> None:
-        """Wait a moment for Spark to log the last batch, so that a restart does not repeat it."""
-        results = self._segments[name].results
-        until = time.monotonic() + _COMMIT_PATIENCE_S
-        while results and query.isActive and time.monotonic() < until:
-            progress = query.lastProgress
-            if progress is not None and progress["batchId"] >= results[-1].plan.batch_id:
-                return
-            time.sleep(0.01)
+        If the pipeline has failed and no call has raised the failure yet, this one does, after
+        everything is cleaned up.
+        """
+        if timeout is not None and not timeout >= 0:
+            raise AskedWrongly(f"stop: timeout = {timeout}; give seconds, or None for no limit")
+        self._supervisor.ask()
+        if self._called_from_inside():
+            return
+        if not self._supervisor.wait(timeout):
+            raise TidegateError(
+                f"pipeline '{self.name}' has not stopped within {timeout:g} s:"
+                f" {self._supervisor.hanging()}; it still stops in the background, so call"
+                " stop(timeout=...) again to wait longer, or end the process: the batch then"
+                " repeats at the next start"
+            )
+        if self._supervisor.unheard is not None:
+            self._raise_failure()
+
+    def _called_from_inside(self) -> bool:
+        """Whether the caller is a function that a batch or a tick of this run has called."""
+        own = [*self._segments.values(), *([] if self.loop is None else [self.loop])]
+        frame = sys._getframe()
+        while frame.f_back is not None:
+            frame = frame.f_back
+            if any(frame.f_locals.get("self") is one for one in own):
+                return True
+        return False
 
     def _raise_failure(self) -> None:
+        failure = self._supervisor.failure
+        if failure is not None:
+            self._supervisor.heard = True
+            again = failure.again()
+            raise again from again.__cause__
+
+    def _raise_failure_of_the_loop(self) -> None:
         if self.loop is not None and self.loop.failure is not None:
             raise TidegateError(
                 f"the control loop ended ({self.loop.failure}); the pipeline ran on without it"
             ) from self.loop.failure
-        for name, segment in self._segments.items():
-            query = self._queries.get(name)
-            error = None if query is None else query.exception()
-            if error is None or isinstance(segment.failure, Stopping):
-                continue
-            message = plain_message(f"{segment.failure} {error}")
-            if message is not None:
-                raise TidegateError(message) from None
-            if isinstance(segment.failure, TidegateError):
-                raise segment.failure from None
-            raise error
 
     def _segment_of(self, operator: str) -> SegmentRun:
         for segment in self._segments.values():
@@ -267,6 +281,17 @@ class Run:
         raise AskedWrongly(
             f"there is no operator '{operator}' with tasks of its own{nearest(operator, known)}"
         )
+
+
+def _spark_is_up() -> bool:
+    """Whether nobody has stopped Spark. A Java process that has died was not stopped."""
+    context = SparkContext._active_spark_context
+    if context is None or context._jsc is None:
+        return False
+    try:
+        return not context._jsc.sc().isStopped()
+    except Exception:
+        return True
 
 
 @contextmanager

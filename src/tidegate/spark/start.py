@@ -4,14 +4,16 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Unpack
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate.control.assembly import Assembly
 from tidegate.control.rehearsal import rehearse
-from tidegate.errors import AskedWrongly
+from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.pipelines.graph import Graph, Node, Source
 from tidegate.pipelines.schema import struct_of
 from tidegate.pipelines.shedding import ShedClass
@@ -62,12 +64,31 @@ def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run
         rehearse(assembly)
     else:
         _refuse_without_target(given)
+    _refuse_a_second_run(graph, session)
+    run = _prepared(graph, session, checkpoint, given, assembly)
+    try:
+        for name, part in run.segments.items():
+            run._begin(name, _query(graph, session, part, trigger_ms))
+        if assembly is not None:
+            run.loop = loop = ControlLoop(run, session, assembly, checkpoint)
+            loop.start()
+    except BaseException:
+        with suppress(TidegateError):  # the error that is raised already says what happened
+            run.stop()
+        raise
+    run._watch()
     start_workers(session)
-    run = _queries(graph, session, checkpoint, trigger_ms, given, assembly)
-    if assembly is not None:
-        run.loop = ControlLoop(run, session, assembly, checkpoint)
-        run.loop.start()
     return run
+
+
+def _refuse_a_second_run(graph: Graph, session: SparkSession) -> None:
+    """Refuse a pipeline of the same name as one that runs, before anything is written."""
+    running = {query.name for query in session.streams.active}
+    if any(f"{graph.name}.{segment.name}" in running for segment in graph.segments()):
+        raise AskedWrongly(
+            f"a pipeline '{graph.name}' runs in this Spark session already; stop it first"
+            " (run.stop()), or give this one another name"
+        )
 
 
 def _refuse_without_target(given: Mapping[str, Any]) -> None:
@@ -81,14 +102,14 @@ def _refuse_without_target(given: Mapping[str, Any]) -> None:
         )
 
 
-def _queries(
+def _prepared(
     graph: Graph,
     session: SparkSession,
     checkpoint: str,
-    trigger_ms: int | None,
     given: Mapping[str, Any],
     assembly: Assembly | None,
 ) -> Run:
+    """Check the checkpoint, take it, and make everything ready to start the queries."""
     place = Checkpoint(Durable(checkpoint))
     place.check(graph)
     owner = take(Epochs(place.root.below("owner")))
@@ -99,7 +120,7 @@ def _queries(
         owner.release()
 
     try:
-        return _owned(graph, session, place, trigger_ms, given, assembly, owner, cleaner, release)
+        return _owned(graph, session, place, given, assembly, owner, cleaner, release)
     except BaseException:
         release()
         raise
@@ -109,14 +130,13 @@ def _owned(
     graph: Graph,
     session: SparkSession,
     place: Checkpoint,
-    trigger_ms: int | None,
     given: Mapping[str, Any],
     assembly: Assembly | None,
     owner: Owner,
     cleaner: Cleaner,
     release: Callable[[], None],
 ) -> Run:
-    """Start the queries on a checkpoint that this driver owns."""
+    """Make the segments ready on a checkpoint that this driver owns."""
     checkpoint = place.root.url
     lay_baseline(place)
     place.open(graph)
@@ -140,29 +160,32 @@ def _owned(
             Anchors(session, shared=Path(folder).is_absolute()),
             Lease(owner.epochs, owner.epoch),
             cleaner,
+            pipeline=graph.name,
         )
         part.prepare()
         segments[segment.name] = part
     local_cache = folder if session.sparkContext._jsc.sc().isLocal() else None
+    # `prepare` has created all channel directories, so segments can start in any order.
     run = Run(graph, segments, local_cache, release)
     owner.on_lost = run.lost
-    # `prepare` has created all channel directories, so segments can start in any order.
-    for name, part in segments.items():
-        frames = {node.name: _stream(session, node, place) for node in part.segment.reads}
-        writer = (
-            tagged(frames)
-            .writeStream.queryName(f"{graph.name}.{name}")
-            .option("checkpointLocation", place.segment(name).below("spark").location)
-            .foreachBatch(part)
-        )
-        if trigger_ms is not None:
-            writer = writer.trigger(processingTime=f"{trigger_ms} milliseconds")
-        try:
-            run._begin(name, writer.start())
-        except Exception:
-            run.stop()
-            raise
     return run
+
+
+def _query(
+    graph: Graph, session: SparkSession, part: SegmentRun, trigger_ms: int | None
+) -> StreamingQuery:
+    """Start the streaming query of a segment."""
+    name, place = part.segment.name, part.checkpoint
+    frames = {node.name: _stream(session, node, place) for node in part.segment.reads}
+    writer = (
+        tagged(frames)
+        .writeStream.queryName(f"{graph.name}.{name}")
+        .option("checkpointLocation", place.segment(name).below("spark").location)
+        .foreachBatch(part)
+    )
+    if trigger_ms is not None:
+        writer = writer.trigger(processingTime=f"{trigger_ms} milliseconds")
+    return writer.start()
 
 
 def _interval_ms(text: str) -> int:
