@@ -2,10 +2,11 @@
 
 A rescale to more tasks needs one Python worker per task at once. Each new worker costs a tenth of a
 second of CPU time or more before it does any work, which was the longest part of a rescale. So when
-a pipeline starts, a small job starts one worker per core, in parallel with the first batches and
-once per Spark application. Spark keeps idle workers as long as it uses any worker.
+a pipeline has started, a small job starts one worker per core, in parallel with the first batches
+and once per Spark application. Spark keeps idle workers as long as it uses any worker.
 """
 
+import logging
 import threading
 import time
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as compute
 from pyspark.sql import SparkSession
+
+log = logging.getLogger("tidegate")
 
 _TOGETHER_S = 0.4
 """Each task of the job holds its worker this long, so that the next task gets another worker."""
@@ -52,11 +55,14 @@ def start_workers(session: SparkSession) -> threading.Thread | None:
 
 
 def _run(session: SparkSession, count: int) -> None:
-    context = session.sparkContext
-    context.setJobGroup("tidegate-workers", "start Python workers")
-    held = session.range(0, count, 1, count).mapInArrow(lambda blocks: _hold(blocks), "id long")
+    """Run the job. If it fails, workers start when they are needed, so nobody has to be told.
+
+    It fails for instance because the process ends meanwhile, and then prints nothing.
+    """
     try:
+        context = session.sparkContext
+        context.setJobGroup("tidegate-workers", "start Python workers")
+        held = session.range(0, count, 1, count).mapInArrow(lambda blocks: _hold(blocks), "id long")
         held.write.format("noop").mode("append").save()
-    except Exception:  # it is no failure if the job ended because Spark was stopped
-        if not context._jsc.sc().isStopped():
-            raise
+    except Exception:
+        log.debug("Python workers were not started ahead of their first use", exc_info=True)
