@@ -21,6 +21,8 @@ from tidegate.errors import AskedWrongly, TidegateError
 
 TRACEBACK = "TIDEGATE_TRACEBACK"
 """Set this environment variable to see the traceback of an unexpected error."""
+STOPPED = 130
+"""The exit code that typer ends with on Ctrl-C."""
 
 app = typer.Typer(
     name="tidegate",
@@ -81,6 +83,7 @@ def main() -> None:
         what = f"{type(error).__name__}: {_first_line(error)}"
         complain(TidegateError(f"unexpected {what}; set {TRACEBACK}=1 to see the traceback"))
         sys.exit(1)
-    except KeyboardInterrupt:
-        err.print("tidegate: stopped")
-        sys.exit(130)
+    except SystemExit as ended:
+        if ended.code == STOPPED:
+            err.print("tidegate: stopped")
+        raise

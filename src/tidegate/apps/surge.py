@@ -62,6 +62,8 @@ class Surge:
     """Whether the state equals a batch recomputation over the rows that arrived."""
     peak_cores: int
     """The cores of a static allocation for the peak load."""
+    interrupted: bool = False
+    """Whether Ctrl-C ended it; then `arrived` are the rows that were processed before."""
 
 
 def surge_profile(seconds: float) -> Profile:
@@ -105,7 +107,10 @@ def run_surge(
     seed: int = 1,
     on_record: Callable[[Record], None] | None = None,
 ) -> Surge:
-    """Run under a policy until every row that arrived is counted, and verify the counts."""
+    """Run under a policy until every row that arrived is counted, and verify the counts.
+
+    Ctrl-C ends it at a batch boundary. What was counted until then is verified as well.
+    """
     profile, keys = profile or surge_profile(seconds), surge_keys(seconds)
     arrived = profile.count(round(seconds * 1000))
     with tempfile.TemporaryDirectory(prefix="tidegate-surge-") as directory:
@@ -127,15 +132,23 @@ def run_surge(
         assert isinstance(loop, ControlLoop)
         if on_record is not None:
             loop.watchers.append(on_record)
+        interrupted = False
         try:
             counted = _await_rows(run, arrived, seconds + _PATIENCE_S)
+        except KeyboardInterrupt:
+            interrupted = True
         finally:
             run.stop()
         if loop.failure is not None:
             raise TidegateError(f"the control loop failed: {loop.failure}") from loop.failure
+        if interrupted:
+            if not loop.records or not run.results():
+                raise KeyboardInterrupt  # there is nothing to show yet
+            arrived = counted = sum(read_state(checkpoint, "count")["count"].to_pylist())
         verified = _verify(checkpoint, profile, keys, seed, arrived)
     peak = peak_cores(float(profile.rates.max()), target_s)
-    return Surge(policy, seconds, list(loop.records), arrived, counted, verified, peak)
+    records = list(loop.records)
+    return Surge(policy, seconds, records, arrived, counted, verified, peak, interrupted)
 
 
 def surge_flow(

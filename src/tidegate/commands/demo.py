@@ -65,6 +65,8 @@ def demo(
     finally:
         spark.stop()
     _tell(surge, {"master": master, "rate": rate or "surge", "policy": policy}, picture, json)
+    if surge.interrupted:
+        raise KeyboardInterrupt  # the command line ends with the code for it
 
 
 def _tell(surge: "Surge", asked: dict[str, Any], picture: str, json: bool) -> None:
@@ -83,6 +85,8 @@ def _tell(surge: "Surge", asked: dict[str, Any], picture: str, json: bool) -> No
         "shed": 0,
         "verified": surge.verified,
     }
+    if surge.interrupted:
+        document["interrupted"] = True
     if picture:
         Path(picture).parent.mkdir(parents=True, exist_ok=True)
         write_picture(surge.records, picture, "tidegate demo", summary=summary)

@@ -43,6 +43,7 @@ def planetlab(
     readings = cpu_series(seed=seed) if series is None else read_cpu_series(series)
     spark = session(f"local[{cores}]", "tidegate planetlab")
     rows: list[dict[str, Any]] = []
+    interrupted = False
     try:
         for number in numbers:
             err.print(f"{number} queries, {seconds:g} s ...", highlight=False)
@@ -57,8 +58,17 @@ def planetlab(
                 seed=seed,
             )
             rows.append(found.document())
+    except KeyboardInterrupt:
+        interrupted = True
     finally:
         spark.stop()
+    _print_rows(rows, target_s, shedding, json)
+    if interrupted:
+        raise KeyboardInterrupt  # the command line ends with the code for it
+
+
+def _print_rows(rows: list[dict[str, Any]], target_s: float, shedding: bool, json: bool) -> None:
+    """Print the runs that were finished."""
     if json:
         print_json({"target_s": target_s, "shedding": shedding, "rows": rows})
         return
