@@ -263,7 +263,8 @@ class Run:
     def _raise_failure(self) -> None:
         failure = self._supervisor.failure
         if failure is not None:
-            self._supervisor.heard = True
+            if not self._called_from_inside():  # the control loop tells nobody
+                self._supervisor.heard = True
             again = failure.again()
             raise again from again.__cause__
 

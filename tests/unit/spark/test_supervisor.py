@@ -90,6 +90,26 @@ def test_stop_cleans_up_before_it_raises_a_failure_that_nobody_has_heard_of(part
     run.stop()
 
 
+def test_what_only_the_control_loop_has_heard_is_still_raised_by_stop(parts):
+    run, segments, queries = parts
+
+    class Acting:
+        failure = None
+        stop = leave = staticmethod(lambda: None)
+
+        def act(self) -> None:
+            run.rescale("op", 2)
+
+    run.loop = loop = Acting()
+    segments["a"].failure = ValueError("full")
+    queries["a"].fail(RuntimeError("wrapped"))
+    assert run._supervisor.wait(30)
+    with pytest.raises(TidegateError, match="full"):
+        loop.act()
+    with pytest.raises(TidegateError, match="full"):
+        run.stop()
+
+
 def test_a_batch_that_is_told_to_stop_is_no_failure(parts):
     run, segments, queries = parts
     segments["b"].failure = Stopping("segment 'b' stops before batch 1")
