@@ -25,7 +25,7 @@ from tidegate.spark.owner.epochs import Fenced
 from tidegate.spark.supervisor import Loop, Supervisor
 
 STOP_PATIENCE_S = 120.0
-"""How long `stop` waits unless it is told: twice the longest batch that is still a micro-batch."""
+"""How long `stop` waits by default: long enough to finish and commit a batch of a minute."""
 
 
 class Run:
