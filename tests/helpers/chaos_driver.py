@@ -1,6 +1,7 @@
-"""A pipeline in its own process, for tests that kill it: it runs until it has read its whole feed.
+"""A pipeline in its own process, for tests that kill it: it runs until it has read as many
+rows as the file ROOT/wanted says.
 
-    python chaos_driver.py ROOT MASTER ROUND
+    python chaos_driver.py ROOT CHECKPOINT ROUND
 
 Rescales and reroutes at random while it runs. The sink writes one file per batch id, so that a
 replay replaces its first try.
@@ -12,9 +13,8 @@ import random
 import sys
 from pathlib import Path
 
-import pyarrow.parquet as pq
-
 import tidegate as tg
+from tidegate.errors import AskedWrongly
 
 TASKS = 4
 SHARDS = 32
@@ -33,8 +33,16 @@ def write_batch(directory: Path):
     return write
 
 
-def main(root: Path, master: str, attempt: int) -> None:
-    spark = tg.session(master, "chaos", **{"spark.task.maxFailures": 8})
+def counted(checkpoint: str) -> int:
+    """The rows that are in the committed state."""
+    try:
+        return sum(tg.read_state(checkpoint, "sums")["n"].to_pylist())
+    except AskedWrongly:  # no batch is committed yet
+        return 0
+
+
+def main(root: Path, checkpoint: str, attempt: str) -> None:
+    spark = tg.session("local-cluster[2,2,1024]", "chaos", **{"spark.task.maxFailures": 8})
     stream = (
         spark.readStream.schema("k string, v long")
         .option("maxFilesPerTrigger", 1)
@@ -48,19 +56,17 @@ def main(root: Path, master: str, attempt: int) -> None:
         .to(write_batch(root / "out"))
     )
     chance = random.Random(attempt)
-    run = flow.start(str(root / "ck"), tasks=2)
+    run = flow.start(checkpoint, tasks=2)
     (root / f"started-{attempt}").write_text(str(os.getpid()))
     # Count rows, not batches: if a driver dies after Spark has logged a file but not yet its
     # offsets, the next micro-batch has two files.
-    total = sum(pq.read_metadata(file).num_rows for file in (root / "in").glob("*.parquet"))
-    done, counted = -1, 0
-    while counted < total:
+    done = None
+    while counted(checkpoint) < int((root / "wanted").read_text()):
         if run.awaitTermination(0.1):
             break
         results = run.results()
         if results and results[-1].plan.batch_id != done:
             done = results[-1].plan.batch_id
-            counted = sum(tg.read_state(str(root / "ck"), "sums")["n"].to_pylist())
             tasks = chance.randint(1, TASKS)
             run.rescale("sums", tasks)
             run.reroute("sums", {chance.randrange(SHARDS): chance.randrange(tasks)})
@@ -69,4 +75,4 @@ def main(root: Path, master: str, attempt: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
+    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3])

@@ -1,6 +1,8 @@
-"""`kill -9` for real: drivers and executors die at random moments, and nothing is lost or doubled.
+"""Real faults, round after round: nothing is lost or doubled.
 
-The short form runs in `make test`; `make chaos` sets TIDEGATE_CHAOS_ROUNDS to 20 or more.
+Drivers and executors are killed, a driver sleeps while its successor takes over, the disks of the
+cache and of the checkpoint fill up, the source stalls. The short form, kills only, runs in
+`make test`; `make chaos ROUNDS=50` runs them all.
 """
 
 import json
@@ -9,7 +11,9 @@ import random
 import signal
 import subprocess
 import sys
-import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -19,153 +23,182 @@ import pytest
 import tidegate as tg
 from tests.helpers.feed import Feed
 from tests.helpers.places import HELPERS
+from tests.helpers.processes import executors, kill_tree, pass_time, signal_tree, wait_for
+from tests.helpers.small_disk import full, small_disk
 
 pytestmark = [pytest.mark.spark, pytest.mark.chaos]
 ROUNDS = int(os.environ.get("TIDEGATE_CHAOS_ROUNDS", "2"))
+ROWS = 600
 DRIVER = HELPERS / "chaos_driver.py"
+KINDS = [
+    "kill driver",
+    "kill executor",
+    "driver sleeps",
+    "cache full",
+    "checkpoint full",
+    "stalled source",
+]
 
 
 def rows(seed: int) -> pa.Table:
     chance = np.random.default_rng(seed)
-    names = [f"key-{number}" for number in chance.integers(0, 200, 600)]
-    return pa.table({"k": names, "v": chance.integers(0, 100, 600)})
+    names = [f"key-{number}" for number in chance.integers(0, 200, ROWS)]
+    return pa.table({"k": names, "v": chance.integers(0, 100, ROWS)})
 
 
-def children(pid: int) -> list[int]:
-    """All processes below one, found by their parents."""
-    found: list[int] = []
-    parents: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
-            except OSError:
-                continue
-            parents.setdefault(int(fields[1]), []).append(int(entry.name))
-    waiting = [pid]
-    while waiting:
-        below = parents.get(waiting.pop(), [])
-        found += below
-        waiting += below
-    return found
+class Chaos:
+    """A checkpoint, its feed and its output, through all rounds."""
 
+    def __init__(self, root: Path, disk: Path | None) -> None:
+        self.root, self.disk = root, disk
+        """The checkpoint's own disk, if we may mount one."""
+        self.feed = Feed(root / "in", "k string, v long")
+        self.out = root / "out"
+        self.out.mkdir()
+        self.checkpoint = (disk or root) / "ck"
+        self.chance = random.Random(ROUNDS)
+        self.met: Counter[str] = Counter()
 
-def executors(pid: int) -> list[int]:
-    """Executor processes below a driver."""
-    found = []
-    for child in children(pid):
-        try:
-            command = Path(f"/proc/{child}/cmdline").read_bytes()
-        except OSError:
-            continue
-        if b"CoarseGrainedExecutorBackend" in command:
-            found.append(child)
-    return found
+    def add(self, batches: int) -> None:
+        self.want(batches)
+        for _ in range(batches):
+            self.feed.add(rows(len(self.feed.batches)))
 
+    def want(self, batches: int) -> None:
+        """Tell drivers how many rows there will be in all."""
+        total = sum(table.num_rows for table in self.feed.batches) + batches * ROWS
+        aside = self.root / ".wanted"
+        aside.write_text(str(total))
+        aside.rename(self.root / "wanted")
 
-def kill_tree(process: subprocess.Popen) -> None:
-    for pid in [process.pid, *children(process.pid)]:
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
-    process.wait()
+    @property
+    def written(self) -> int:
+        return len(list(self.out.glob("*.json")))
 
-
-def wait_for(condition, seconds: float, process: subprocess.Popen) -> bool:
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        if condition():
-            return True
-        if process.poll() is not None:
-            return bool(condition())
-        process_wait(process, 0.02)
-    return False
-
-
-def batches_written(directory: Path) -> int:
-    return len(list(directory.glob("*.json")))
-
-
-def process_wait(process: subprocess.Popen, seconds: float) -> None:
-    try:
-        process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        return
-
-
-def test_kill_nine_of_drivers_and_executors(tmp_path):
-    feed = Feed(tmp_path / "in", "k string, v long")
-    (tmp_path / "out").mkdir()
-    chance = random.Random(ROUNDS)
-    batches = 0
-    kills = {"driver": 0, "executor": 0}
-    for attempt in range(ROUNDS + 1):
-        last = attempt == ROUNDS
-        for _ in range(3):
-            feed.add(rows(batches))
-            batches += 1
-        (tmp_path / "finished").unlink(missing_ok=True)
-        log = (tmp_path / f"log-{attempt}").open("wb")
-        process = subprocess.Popen(
-            [sys.executable, str(DRIVER), str(tmp_path), "local-cluster[2,2,1024]", str(attempt)],
-            stdout=log,
-            stderr=log,
-            env={**os.environ, "TIDEGATE_CACHE": "cache"},
-        )
-        try:
-            said = f"the driver of round {attempt} did not start: {tmp_path}/log-{attempt}"
-            assert wait_for(lambda n=attempt: (tmp_path / f"started-{n}").exists(), 180, process), (
-                said
+    @contextmanager
+    def driver(self, name: str, cache: str = "cache") -> Iterator[subprocess.Popen]:
+        """A driver that has started; it is killed at the end of the block."""
+        (self.root / "finished").unlink(missing_ok=True)
+        with (self.root / f"log-{name}").open("wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, str(DRIVER), str(self.root), str(self.checkpoint), name],
+                stdout=log,
+                stderr=log,
+                env={**os.environ, "TIDEGATE_CACHE": cache},
             )
-            if not last:
-                seen = batches_written(tmp_path / "out")
-                more = chance.choice([0, 1, 1, 2, 2])
-                wait_for(
-                    lambda n=seen + more: batches_written(tmp_path / "out") >= n,
-                    120,
-                    process,
-                )
-                process_wait(process, chance.random() * 0.6)
-                victims = executors(process.pid) if attempt % 2 else []
-                if victims:  # an executor dies; the driver must carry on
-                    os.kill(chance.choice(victims), signal.SIGKILL)
-                    kills["executor"] += 1
-                    process_wait(process, 1 + chance.random() * 3)
-                if process.poll() is None:
-                    kills["driver"] += 1
-            else:
-                # As long as it takes, while batches go on: another batch every two minutes.
-                finished, written = False, -1
-                while not finished and batches_written(tmp_path / "out") != written:
-                    written = batches_written(tmp_path / "out")
-                    finished = (
-                        wait_for(
-                            lambda n=written: (
-                                (tmp_path / "finished").exists()
-                                or batches_written(tmp_path / "out") > n
-                            ),
-                            120,
-                            process,
-                        )
-                        and (tmp_path / "finished").exists()
-                    )
-                assert finished, Path(log.name).read_text()[-3000:]
-        finally:
-            kill_tree(process)
-            log.close()
-    assert kills["driver"] > 0
-    assert kills["executor"] > 0
-    expected: dict[str, tuple[int, int]] = {}
-    for row in feed.all().to_pylist():
-        count, total = expected.get(row["k"], (0, 0))
-        expected[row["k"]] = (count + 1, total + row["v"])
-    state = tg.read_state(str(tmp_path / "ck"), "sums").to_pylist()
-    assert {row["k"]: (row["n"], row["total"]) for row in state} == expected
-    assert not list((tmp_path / "out").glob("differs-*"))
-    output: dict[str, tuple[int, int]] = {}
-    files = sorted((tmp_path / "out").glob("*.json"))
-    assert 0 < len(files) <= batches
-    for file in files:
-        output |= {row["k"]: (row["n"], row["total"]) for row in json.loads(file.read_text())}
-    assert output == expected
+            try:
+                started = self.root / f"started-{name}"
+                assert wait_for(started.exists, 180, process), self.log(name)
+                yield process
+            finally:
+                kill_tree(process)
+
+    def log(self, name: str) -> str:
+        return (self.root / f"log-{name}").read_text()[-3000:]
+
+    def goes_on(self, process: subprocess.Popen, more: int, name: str) -> None:
+        """The driver writes so many more batches, or has read all that there is."""
+        wanted = min(self.written + more, len(self.feed.batches))
+        done = wait_for(
+            lambda: self.written >= wanted or (self.root / "finished").exists(), 120, process
+        )
+        assert done, self.log(name)
+
+    def round(self, number: int, kind: str) -> None:
+        """One round with one kind of fault, after which the driver is killed."""
+        self.add(3)
+        name = str(number)
+        if kind == "cache full":
+            with (
+                small_disk(self.root / f"cache-{number}", "1m") as cache,
+                full(cache or self.root / "nowhere"),
+                self.driver(name, str(cache)) as process,
+            ):
+                self.goes_on(process, 2, name)
+        else:
+            with self.driver(name) as process:
+                self._fault(kind, process, name)
+        self.met[kind] += 1
+
+    def _fault(self, kind: str, process: subprocess.Popen, name: str) -> None:
+        more = self.chance.choice([0, 1, 1, 2])
+        if kind != "stalled source":
+            self.goes_on(process, more, name)
+            pass_time(process, self.chance.random() * 0.6)
+        if kind == "kill executor":
+            victims = executors(process.pid)
+            if victims:
+                os.kill(self.chance.choice(victims), signal.SIGKILL)
+                pass_time(process, 1 + self.chance.random() * 3)
+        elif kind == "driver sleeps":
+            self._sleeps(process, name)
+        elif kind == "checkpoint full":
+            self.add(1)
+            assert self.disk is not None
+            with full(self.disk):
+                pass_time(process, 20)
+            assert process.poll() is not None, "a driver that cannot commit must end"
+        elif kind == "stalled source":
+            self.want(2)
+            self.goes_on(process, 3, name)
+            pass_time(process, 5)
+            assert process.poll() is None, self.log(name)
+            self.add(2)
+            self.goes_on(process, 2, name)
+
+    def _sleeps(self, process: subprocess.Popen, name: str) -> None:
+        """It wakes up when its successor has committed batches: it must end, and change nothing."""
+        self.add(2)
+        self.want(1)  # so that neither of them has read everything
+        signal_tree(process, signal.SIGSTOP)
+        with self.driver(f"{name}b") as successor:
+            self.goes_on(successor, 1, f"{name}b")
+            signal_tree(process, signal.SIGCONT)
+            wait_for(lambda: process.poll() is not None, 90, successor)
+            assert process.poll() not in (None, 0), self.log(name)
+            assert "has taken over the checkpoint" in self.log(name), self.log(name)
+            self.add(1)
+            self.goes_on(successor, 1, f"{name}b")
+
+    def finish(self) -> None:
+        """A last driver without faults reads everything."""
+        with self.driver("last") as process:
+            before = -1  # as long as it takes, while another batch is written every two minutes
+            while self.written != before and process.poll() is None:
+                before = self.written
+                wait_for(lambda n=before: self.written > n, 120, process)
+            assert wait_for((self.root / "finished").exists, 120, process), self.log("last")
+
+    def judge(self) -> None:
+        """State and output equal a batch computation over all rows."""
+        expected: dict[str, tuple[int, int]] = {}
+        for row in self.feed.all().to_pylist():
+            count, total = expected.get(row["k"], (0, 0))
+            expected[row["k"]] = (count + 1, total + row["v"])
+        state = tg.read_state(str(self.checkpoint), "sums").to_pylist()
+        assert {row["k"]: (row["n"], row["total"]) for row in state} == expected
+        assert not list(self.out.glob("differs-*"))
+        output: dict[str, tuple[int, int]] = {}
+        files = sorted(self.out.glob("*.json"))
+        assert 0 < len(files) <= len(self.feed.batches)
+        for file in files:
+            output |= {row["k"]: (row["n"], row["total"]) for row in json.loads(file.read_text())}
+        assert output == expected
+
+
+def test_state_and_output_survive_every_fault(tmp_path):
+    with ExitStack() as stack:
+        disk = stack.enter_context(small_disk(tmp_path / "disk", "256m")) if ROUNDS > 2 else None
+        chaos = Chaos(tmp_path, disk)
+        kinds = KINDS[:2] if ROUNDS <= 2 else KINDS
+        if ROUNDS > 2 and disk is None:
+            print("no disk can be mounted here: rounds with full disks are left out")
+            kinds = [kind for kind in KINDS if "full" not in kind]
+        for number in range(ROUNDS):
+            kind = kinds[number % len(kinds)]
+            print(f"round {number + 1} of {ROUNDS}: {kind}", flush=True)
+            chaos.round(number, kind)
+        chaos.finish()
+        chaos.judge()
+        print(f"{dict(chaos.met)}; {chaos.feed.all().num_rows} rows", flush=True)
+        assert len(chaos.met) == len(kinds)
