@@ -45,7 +45,7 @@ faults: $(VENV)/.dev
 ROUNDS ?= 20
 chaos: $(VENV)/.dev java
 	@TIDEGATE_CHAOS_ROUNDS=$(ROUNDS) $(ENV) $(BIN)/python -m pytest tests/spark/test_chaos.py \
-		tests/spark/loop/test_executors.py $(ARGS)
+		tests/spark/test_master_gone.py tests/spark/loop/test_executors.py -rP $(ARGS)
 
 MINUTES ?= 20
 soak: $(VENV)/.dev java
