@@ -6,11 +6,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidegate.errors import AskedWrongly
+from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.pipelines.keyed import BoundKeyed
 from tidegate.pipelines.shedding import Shedding
 
 MAX_SHARDS = 1 << 16
+MAIN = "main"
+"""The segment of the first source; other segments are named by the source or channel they read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +141,12 @@ class Graph:
                 f"the name '{node.name}' is not usable; use letters, digits, '_' and '-' "
                 "(it names files of the checkpoint)"
             )
+        if node.name == MAIN and isinstance(node, Source | Channel):
+            kind = "source" if isinstance(node, Source) else "loop" if node.loop else "cut"
+            raise AskedWrongly(
+                f"the {kind} '{MAIN}' would name a segment, but '{MAIN}' is the segment of the "
+                f"first source; give the {kind} another name"
+            )
         if node.name in self.nodes:
             raise AskedWrongly(
                 f"the name '{node.name}' is used twice in pipeline '{self.name}'; "
@@ -201,7 +209,13 @@ class Graph:
         members: dict[str, list[str]] = {}
         for name in group:
             members.setdefault(root(name), []).append(name)
-        return tuple(self._segment(names) for names in members.values())
+        found = tuple(self._segment(names) for names in members.values())
+        if len({segment.name for segment in found}) < len(found):
+            raise TidegateError(
+                f"two segments of pipeline '{self.name}' have the same name, so one would take the "
+                f"other's place: {', '.join(segment.name for segment in found)}"
+            )
+        return found
 
     def _segment(self, names: list[str]) -> Segment:
         nodes = tuple(self._ordered(names))
@@ -215,7 +229,7 @@ class Graph:
         )
         # The first source's segment is the main one; the others are named by what they read.
         main = next(n.name for n in self.nodes.values() if isinstance(n, Source))
-        name = "main" if main in names else (sources or reads)[0].name
+        name = MAIN if main in names else (sources or reads)[0].name
         return Segment(name, nodes, (*sources, *reads), writes)
 
     def _ordered(self, names: list[str]) -> Iterator[Node]:
