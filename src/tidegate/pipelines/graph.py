@@ -175,6 +175,12 @@ class Graph:
                     f"nothing is fed back into the loop '{node.name}'; end a branch with "
                     ".feed(loop) or remove the loop"
                 )
+        for channel in self._channels():
+            for writer in filter(self._is_channel, self.writers(channel)):
+                raise AskedWrongly(
+                    f"'{writer}' leads straight into '{channel.name}', with no operator between "
+                    "the two channels; leave one of them out"
+                )
         segment_of = {n.name: segment.name for segment in self.segments() for n in segment.nodes}
         for channel in self._channels():
             segments = sorted({segment_of[name] for name in self.writers(channel)})

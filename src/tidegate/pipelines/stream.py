@@ -18,6 +18,7 @@ from tidegate.pipelines.graph import (
     Sink,
     Source,
 )
+from tidegate.pipelines.identity import identity_of
 from tidegate.pipelines.keyed import KeyedFunction, PlainFunction, Update
 from tidegate.pipelines.schema import Declared, arrow_schema, require_columns, spark_schema
 from tidegate.pipelines.shedding import WEIGHT, ShedClass, shedding_of
@@ -192,7 +193,10 @@ class Stream:
             raise AskedWrongly(f"{what}: {shards} shards; give 1 to {MAX_SHARDS}")
         if order_by is not None:
             require_columns((order_by,), self.schema, what)
-        bound = self._function(function, what, state, output, within).bind(self.schema, keys)
+        ready = self._function(function, what, state, output, within)
+        bound = ready.bind(self.schema, keys)
+        if not bound.identity:
+            bound = replace(bound, identity=identity_of(ready))
         if bound.within is not None and bound.within not in bound.state.names:
             require_columns((bound.within,), bound.state, f"{what}: within")
         return self._add(

@@ -87,6 +87,22 @@ class StartOptions(ControlOptions, total=False):
         str | None, Option("The nodes' own directory of state files; without it, a temporary one.")
     ]
     sample_every: Annotated[int, Option("Note the arrival of one row in this many.", 1)]
+    renamed: Annotated[
+        Mapping[str, str] | None,
+        Option("Keyed operators that have another name than in the checkpoint: {'old': 'new'}."),
+    ]
+    dropped: Annotated[
+        Sequence[str],
+        Option(
+            "Operators or segments whose state in the checkpoint is forgotten if it no longer fits"
+            " the pipeline.",
+            (),
+        ),
+    ]
+    same_state: Annotated[
+        Sequence[str],
+        Option("Operators whose changed function goes on with the state in the checkpoint.", ()),
+    ]
 
 
 class AttachOptions(ControlOptions, total=False):

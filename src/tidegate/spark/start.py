@@ -21,6 +21,7 @@ from tidegate.spark.batch.channel import FORMAT, ChannelSource
 from tidegate.spark.batch.checkpoint import Checkpoint
 from tidegate.spark.batch.cleaner import Cleaner
 from tidegate.spark.batch.compile import Compiler, tagged
+from tidegate.spark.batch.migration import Migration
 from tidegate.spark.batch.next_allocation import NextAllocation
 from tidegate.spark.batch.report import Reports
 from tidegate.spark.batch.segment import SegmentRun
@@ -89,8 +90,9 @@ def _queries(
     given: Mapping[str, Any],
     assembly: Assembly | None,
 ) -> Run:
+    declared = Migration.declared(given["renamed"], given["dropped"], given["same_state"])
     place = Checkpoint(Durable(checkpoint))
-    place.check(graph)
+    place.fitted(graph, declared)
     owner = take(Epochs(place.root.below("owner")))
     cleaner = Cleaner(graph.name)
 
@@ -99,7 +101,9 @@ def _queries(
         owner.release()
 
     try:
-        return _owned(graph, session, place, trigger_ms, given, assembly, owner, cleaner, release)
+        return _owned(
+            graph, session, place, trigger_ms, given, assembly, declared, owner, cleaner, release
+        )
     except BaseException:
         release()
         raise
@@ -112,6 +116,7 @@ def _owned(
     trigger_ms: int | None,
     given: Mapping[str, Any],
     assembly: Assembly | None,
+    declared: Migration,
     owner: Owner,
     cleaner: Cleaner,
     release: Callable[[], None],
@@ -119,7 +124,7 @@ def _owned(
     """Start the queries on a checkpoint that this driver owns."""
     checkpoint = place.root.url
     lay_baseline(place)
-    place.open(graph)
+    place = place.open(graph, declared)
     mark = _mark(checkpoint)
     session.dataSource.register(ChannelSource)
     least = session.sparkContext.defaultParallelism

@@ -46,3 +46,10 @@ def test_two_segments_of_one_name_are_never_returned():
     graph.add(Sink(name="end", inputs=("main",), schema=ROWS, format="noop"))
     with pytest.raises(TidegateError, match="two segments of pipeline 'p' have the same name"):
         graph.segments()
+
+
+def test_a_channel_that_leads_straight_into_another_is_refused():
+    flow = pipeline("p", Frame())
+    flow.cut("one").cut("two").to(lambda frame, batch_id: None)
+    with pytest.raises(AskedWrongly, match="'one' leads straight into 'two'"):
+        flow.graph.check()
