@@ -26,6 +26,7 @@ from tidegate.spark.batch.next_allocation import NextAllocation
 from tidegate.spark.batch.report import Reports
 from tidegate.spark.batch.segment import SegmentRun
 from tidegate.spark.batch.transaction import Lease, lay_baseline
+from tidegate.spark.checks import check_start
 from tidegate.spark.loop.assembly import assembly_of
 from tidegate.spark.loop.loop import ControlLoop
 from tidegate.spark.loop.reach import check_reach
@@ -35,6 +36,7 @@ from tidegate.spark.owner.owner import Owner, take
 from tidegate.spark.python_workers import start_workers
 from tidegate.spark.run import Run
 from tidegate.spark.state.files import Durable
+from tidegate.spark.state.location import location_of
 from tidegate.units import parse_duration
 
 _CLEANING_PATIENCE_S = 5.0
@@ -50,12 +52,12 @@ def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run
     options; docs/decisions.md and docs/overload.md explain them.
     """
     given = filled(StartOptions, options)
+    checkpoint = location_of(checkpoint)
     graph.check()
     trigger_ms = None if given["trigger"] is None else _interval_ms(given["trigger"])
     _check_counts(given)
     session = _session(graph)
-    if "://" not in checkpoint:
-        checkpoint = str(Path(checkpoint).absolute())  # tasks run in other working directories
+    declared = check_start(graph, session, checkpoint, given)
     assembly = None
     if given["target"] is not None:
         assembly = assembly_of(session, given, classes=_classes(graph))
@@ -64,7 +66,7 @@ def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run
     else:
         _refuse_without_target(given)
     start_workers(session)
-    run = _queries(graph, session, checkpoint, trigger_ms, given, assembly)
+    run = _queries(graph, session, checkpoint, trigger_ms, given, assembly, declared)
     if assembly is not None:
         run.loop = ControlLoop(run, session, assembly, checkpoint)
         run.loop.start()
@@ -89,10 +91,9 @@ def _queries(
     trigger_ms: int | None,
     given: Mapping[str, Any],
     assembly: Assembly | None,
+    declared: Migration,
 ) -> Run:
-    declared = Migration.declared(given["renamed"], given["dropped"], given["same_state"])
     place = Checkpoint(Durable(checkpoint))
-    place.fitted(graph, declared)
     owner = take(Epochs(place.root.below("owner")))
     cleaner = Cleaner(graph.name)
 

@@ -51,21 +51,27 @@ class Checkpoint:
 
         Renaming and dropping operators takes one file, which is written atomically.
         """
-        wanted = describe(graph)
         found = self.description()
-        if found is not None:
-            try:
-                require_format(found, self.root.url)
-                wanted = migrated(found, wanted, migration)
-            except AskedWrongly as error:
-                raise AskedWrongly(
-                    f"the checkpoint {self.root.url} does not fit this pipeline: {error}; nothing "
-                    "was changed"
-                ) from None
+        wanted = self.fitted(graph, migration)
         self.root.make()
         if found != wanted:
             self.root.write_json(_DESCRIPTION, wanted)
         return replace(self, names=KeptNames.of(wanted))
+
+    def fitted(self, graph: Graph, migration: Migration) -> dict[str, Any]:
+        """The description that it gets with this pipeline; raises if it does not fit."""
+        wanted = describe(graph)
+        found = self.description()
+        if found is None:
+            return wanted
+        try:
+            require_format(found, self.root.url)
+            return migrated(found, wanted, migration)
+        except AskedWrongly as error:
+            raise AskedWrongly(
+                f"the checkpoint {self.root.url} does not fit this pipeline: {error}; nothing was "
+                "changed"
+            ) from None
 
 
 def describe(graph: Graph) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from tidegate.spark.state.files import Durable, Missing
 from tidegate.spark.state.identity import distinct
 from tidegate.spark.state.layer import NodeCache
 from tidegate.spark.state.layout import SLOT, SYSTEM
+from tidegate.spark.state.location import location_of
 from tidegate.spark.state.lookup import Reads, alive, integers, newest_first, open_chains
 from tidegate.spark.state.manifest import Manifests
 from tidegate.spark.state.merge import ranges
@@ -29,6 +30,7 @@ def read_state(checkpoint: str, operator: str, version: int | None = None) -> pa
     before it has been read completely, a newer one is read. Rows that had passed their time-to-live
     when that batch was planned are left out.
     """
+    checkpoint = location_of(checkpoint)
     place = Checkpoint(Durable(checkpoint))
     description = require_description(place)
     known = description["operators"]
