@@ -14,6 +14,7 @@ import pyspark
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
 
 import tidegate
 from tidegate.errors import AskedWrongly, TidegateError
@@ -46,6 +47,11 @@ def session(
     """
     asked = {key: _text(value) for key, value in conf.items()}
     place = None if master is None else parse_master(master)
+    if is_remote():
+        raise AskedWrongly(
+            "this process uses Spark Connect (SPARK_REMOTE is set), whose driver is another "
+            "process; Tidegate runs inside the driver, so unset it or use a process of its own"
+        )
     if (active := SparkSession.getActiveSession()) is not None:
         _check_same_place(active, place)
         for key, value in asked.items():
