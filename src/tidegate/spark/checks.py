@@ -10,6 +10,7 @@ from tidegate.errors import AskedWrongly
 from tidegate.pipelines.graph import Graph
 from tidegate.spark.batch.checkpoint import Checkpoint
 from tidegate.spark.batch.migration import Migration
+from tidegate.spark.foreign_session import require_workers
 from tidegate.spark.master import parse_master
 from tidegate.spark.sinks import check_sinks
 from tidegate.spark.state.files import Durable
@@ -32,6 +33,7 @@ def check_start(
     place.fitted(graph, declared)
     check_name(graph, {query.name for query in session.streams.active})
     check_sinks(graph, session)
+    require_workers(session)
     return declared
 
 

@@ -87,7 +87,7 @@ def settings(place: Master, directory: Path) -> dict[str, str]:
             "org.apache.spark.sql.execution.streaming.checkpointing."
             "FileSystemBasedCheckpointFileManager"
         ),
-        "spark.executorEnv.PYTHONPATH": os.pathsep.join(_import_roots()),
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join(import_roots()),
         "spark.executorEnv.SPARK_LOCAL_IP": "127.0.0.1",
     }
     if place.cores is not None:
@@ -156,7 +156,7 @@ def _prepare_environment(place: Master, directory: Path) -> None:
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     os.environ["SPARK_WORKER_DIR"] = str(directory / "workers")
     # The JVM passes this to every Python worker, including those that plan a Python source.
-    os.environ["PYTHONPATH"] = os.pathsep.join(_import_roots())
+    os.environ["PYTHONPATH"] = os.pathsep.join(import_roots())
 
 
 def _gateway(conf: SparkConf) -> object:
@@ -206,7 +206,7 @@ def _clean(directory: Path, owner: int) -> None:
     shutil.rmtree(directory, ignore_errors=True)
 
 
-def _import_roots() -> list[str]:
+def import_roots() -> list[str]:
     """The module search path of Python workers on this machine: Tidegate's and the driver's.
 
     A function from a module beside the user's script is pickled by name, so the worker has to be

@@ -12,6 +12,7 @@ from tidegate.pipelines.stream import pipeline
 from tidegate.spark.batch.checkpoint import Checkpoint
 from tidegate.spark.checks import check_name, check_place, check_start
 from tidegate.spark.options import StartOptions, filled
+from tidegate.spark.start import start
 from tidegate.spark.state.files import Durable
 from tidegate.spark.state.location import location_of, masked
 from tidegate.spark.state.read import read_state
@@ -63,7 +64,7 @@ def test_a_url_without_credentials_stays_as_it_is(url):
 @pytest.mark.parametrize("wrong", ["", None, 3, ["a"]])
 def test_a_checkpoint_is_text_or_a_path(wrong):
     with pytest.raises(AskedWrongly, match="give a directory or a URL"):
-        flow().start(wrong)
+        start(flow().graph, wrong)
 
 
 def test_a_path_is_made_absolute(tmp_path, monkeypatch):
@@ -147,7 +148,7 @@ def test_a_refused_start_leaves_nothing_behind(tmp_path, declared, running):
 )
 def test_an_option_of_the_wrong_type_is_told(tmp_path, wrong, said):
     with pytest.raises(AskedWrongly, match=said):
-        flow().start(str(tmp_path / "ck"), **wrong)
+        start(flow().graph, str(tmp_path / "ck"), **wrong)
     assert not (tmp_path / "ck").exists()
 
 
