@@ -1,5 +1,6 @@
 """All that `start` checks before anything runs or is written."""
 
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -8,13 +9,14 @@ from pyspark.sql import SparkSession
 
 from tidegate.errors import AskedWrongly
 from tidegate.pipelines.graph import Graph
-from tidegate.spark.batch.checkpoint import Checkpoint
-from tidegate.spark.batch.migration import Migration
+from tidegate.spark.batch.checkpoint import Checkpoint, describe
+from tidegate.spark.batch.migration import Migration, idle
 from tidegate.spark.foreign_session import require_workers
 from tidegate.spark.master import parse_master
 from tidegate.spark.sinks import check_sinks
 from tidegate.spark.state.files import Durable
 
+_LOG = logging.getLogger("tidegate")
 _OF_SPARK = ("offsets", "commits", "metadata")
 """What Spark writes into the checkpoint of a streaming query."""
 
@@ -31,6 +33,14 @@ def check_start(
     declared = Migration.declared(given["renamed"], given["dropped"], given["same_state"])
     place = Checkpoint(root)
     place.fitted(graph, declared)
+    for name in idle(place.description(), describe(graph), declared):
+        _LOG.warning(
+            "pipeline '%s': the checkpoint fits without '%s' in dropped= or same_state=; remove "
+            "it, or it allows the next change of '%s' as well",
+            graph.name,
+            name,
+            name,
+        )
     check_name(graph, {query.name for query in session.streams.active})
     check_sinks(graph, session)
     require_workers(session)

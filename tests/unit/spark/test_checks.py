@@ -114,6 +114,13 @@ def test_the_name_of_a_running_pipeline_is_refused():
         check_name(graph, {"p.main"})
 
 
+def test_a_declaration_without_effect_is_said(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr("tidegate.spark.checks.require_workers", lambda session: None)
+    given = filled(StartOptions, {"dropped": ["op"]})
+    check_start(flow().graph, session(), str(tmp_path / "ck"), given)
+    assert "the checkpoint fits without 'op' in dropped= or same_state=; remove it" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("declared", "running"),
     [({"renamed": {"a": "b"}}, ()), ({}, ("p.main",))],

@@ -1,5 +1,6 @@
 """The checkpoint directory: what is stored where, and whether it belongs to this pipeline."""
 
+import logging
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from tidegate.spark.state.files import Durable
 
 FORMAT = 1
 _DESCRIPTION = "pipeline.json"
+_LOG = logging.getLogger("tidegate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,13 @@ class Checkpoint:
         self.root.make()
         if found != wanted:
             self.root.write_json(_DESCRIPTION, wanted)
+            for name in _retired(wanted) - _retired(found):
+                _LOG.warning(
+                    "pipeline '%s': the state of '%s' in the checkpoint is forgotten, as declared "
+                    "by dropped=",
+                    graph.name,
+                    name,
+                )
         return replace(self, names=KeptNames.of(wanted))
 
     def fitted(self, graph: Graph, migration: Migration) -> dict[str, Any]:
@@ -72,6 +81,12 @@ class Checkpoint:
                 f"the checkpoint {self.root.url} does not fit this pipeline: {error}; nothing was "
                 "changed"
             ) from None
+
+
+def _retired(description: dict[str, Any] | None) -> set[str]:
+    """What was dropped from a checkpoint."""
+    said = description or {}
+    return {*said.get("retired", []), *said.get("retired_segments", [])}
 
 
 def describe(graph: Graph) -> dict[str, Any]:

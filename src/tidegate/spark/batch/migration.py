@@ -7,7 +7,7 @@ function goes on with the same state.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tidegate.errors import AskedWrongly, nearest
@@ -21,9 +21,10 @@ _HARD = (("key", "key"), ("shards", "shard count"), ("state", "state"), ("within
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """What the user declares about changes of the pipeline; all of it may stay in the program.
+    """What the user declares about changes of the pipeline.
 
-    A declaration acts once: when the checkpoint already fits the pipeline, it has no effect.
+    A declaration acts once: when the checkpoint already fits the pipeline, it has no effect, so a
+    restart by the same program loses nothing. `idle` finds those that are better removed.
     """
 
     renamed: Mapping[str, str] = field(default_factory=dict)
@@ -87,6 +88,29 @@ def migrated(found: Description, wanted: Description, migration: Migration) -> D
     if gone:
         result["retired_segments"] = gone
     return result
+
+
+def idle(found: Description | None, wanted: Description, migration: Migration) -> list[str]:
+    """Names in `dropped` and `same_state` that the checkpoint fits without.
+
+    They allow the next change of an operator, too, which then nobody is told of.
+    """
+    names = migration.dropped | migration.same_state
+    if found is None:
+        return sorted(names)
+    without = []
+    for name in sorted(names):
+        rest = replace(
+            migration,
+            dropped=migration.dropped - {name},
+            same_state=migration.same_state - {name},
+        )
+        try:
+            migrated(found, wanted, rest)
+        except AskedWrongly:
+            continue
+        without.append(name)
+    return without
 
 
 def _renamed(

@@ -16,9 +16,9 @@ from tidegate.errors import AskedWrongly
 from tidegate.pipelines import functions as tg
 from tidegate.pipelines.keyed import Update
 from tidegate.pipelines.stream import pipeline
-from tidegate.spark.batch.checkpoint import Checkpoint
+from tidegate.spark.batch.checkpoint import Checkpoint, describe
 from tidegate.spark.batch.kept_names import KeptNames, fresh_name
-from tidegate.spark.batch.migration import Migration
+from tidegate.spark.batch.migration import Migration, idle
 from tidegate.spark.state.files import Durable
 
 TYPES = {
@@ -118,13 +118,26 @@ def test_a_changed_meaning_is_accepted_once_when_it_is_declared(opened, before, 
         opened(before())
 
 
-def test_dropped_begins_afresh_and_acts_once(opened):
+def test_dropped_begins_afresh_and_acts_once(opened, caplog):
     opened(keyed(tg.sum("v", as_="x")))
     afresh = keyed(tg.max("v", as_="x"))
     assert opened(afresh, dropped="op").names.kept("op") == "op.2"
+    assert "the state of 'op' in the checkpoint is forgotten, as declared" in caplog.text
+    caplog.clear()
     assert opened(afresh, dropped=["op"]).names.kept("op") == "op.2"
     assert opened(afresh).names.kept("op") == "op.2"
+    assert not caplog.text
     assert opened(keyed(tg.min("v", as_="x")), dropped=["op"]).names.kept("op") == "op.3"
+
+
+def test_a_declaration_that_has_acted_is_found_so_that_it_can_be_removed(opened):
+    old, new = keyed(tg.sum("v", as_="x")), keyed(tg.max("v", as_="x"))
+    found = opened(old).description()
+    for kind in ("dropped", "same_state"):
+        declared = Migration(**{kind: frozenset(["op", "other"])})
+        assert idle(found, describe(new), declared) == ["other"]
+        assert idle(found, describe(old), declared) == ["op", "other"]
+        assert idle(None, describe(new), declared) == ["op", "other"]
 
 
 @pytest.mark.parametrize(
