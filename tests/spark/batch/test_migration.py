@@ -37,7 +37,7 @@ def test_a_renamed_operator_goes_on_with_its_state_across_crashes(spark, tmp_pat
     run.stop()
 
     renamed = flow_of(feed, spark, "new").start(str(checkpoint), tasks=4, renamed={"old": "new"})
-    crash_after(renamed, Step.COMMITTED, at_batch=1)
+    crash_after(renamed, Step.RAN, at_batch=1)
     with pytest.raises(Exception, match="of batch 1"):
         renamed.processAllAvailable()
     renamed.stop()

@@ -75,12 +75,25 @@ class Checkpoint:
             return wanted
         try:
             require_format(found, self.root.url)
-            return migrated(found, wanted, migration)
+            wanted = migrated(found, wanted, migration)
+            _check_other_names(graph, KeptNames.of(wanted))
+            return wanted
         except AskedWrongly as error:
             raise AskedWrongly(
                 f"the checkpoint {self.root.url} does not fit this pipeline: {error}; nothing was "
                 "changed"
             ) from None
+
+
+def _check_other_names(graph: Graph, names: KeptNames) -> None:
+    """Plans name maps and keyed operators alike, so a map cannot have the name of kept state."""
+    for operator, kept in names.by_operator.items():
+        node = graph.nodes.get(kept)
+        if node is not None and not isinstance(node, Keyed):
+            raise AskedWrongly(
+                f"'{kept}' is the name under which the state of operator '{operator}' is kept; "
+                f"give the step '{kept}' another name"
+            )
 
 
 def _retired(description: dict[str, Any] | None) -> set[str]:

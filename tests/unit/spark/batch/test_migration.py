@@ -183,6 +183,14 @@ def test_a_new_operator_with_the_left_name_gets_state_of_its_own(opened):
     assert (place.names.kept("per_key"), place.names.kept("op")) == ("op", "op.2")
 
 
+def test_a_map_does_not_take_the_name_of_kept_state(opened):
+    opened(keyed(tg.count()))
+    flow = pipeline("p", Frame()).map(lambda table: table, name="op", tasks=2)
+    flow.keyed("per_key", tg.count(), key="k")
+    with pytest.raises(AskedWrongly, match="state of operator 'per_key' is kept; give the step"):
+        opened(flow.graph, renamed={"op": "per_key"})
+
+
 @pytest.mark.parametrize(
     ("declared", "said"),
     [

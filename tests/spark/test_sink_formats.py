@@ -5,7 +5,7 @@ import pytest
 import tidegate as tg
 from tidegate.errors import AskedWrongly
 from tidegate.spark.batch.channel import FORMAT, ChannelSource
-from tidegate.spark.sinks import check_sinks
+from tidegate.spark.sink_formats import check_sinks
 
 pytestmark = pytest.mark.spark
 
