@@ -12,7 +12,7 @@ from tidegate.pipelines.graph import Graph
 from tidegate.spark.batch.checkpoint import Checkpoint, describe
 from tidegate.spark.batch.migration import Migration, idle
 from tidegate.spark.foreign_session import require_workers
-from tidegate.spark.master import parse_master
+from tidegate.spark.master import on_this_machine
 from tidegate.spark.sink_formats import check_sinks
 from tidegate.spark.state.files import Durable
 
@@ -53,7 +53,7 @@ def check_place(root: Durable, master: str, shared: bool) -> None:
         raise AskedWrongly(
             f"the checkpoint {root.url} is a file; give a directory, which need not exist yet"
         )
-    if root.local and not shared and not parse_master(master).on_this_machine:
+    if root.local and not shared and not on_this_machine(master):
         raise AskedWrongly(
             f"the checkpoint {root.url} is on this machine's disk, but '{master}' runs tasks on "
             "others, which could not read each other's state; give a URL such as hdfs://... or "

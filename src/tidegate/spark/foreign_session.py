@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 import tidegate
 from tidegate.errors import AskedWrongly, TidegateError
-from tidegate.spark.master import parse_master
+from tidegate.spark.master import on_this_machine
 from tidegate.spark.session import import_roots
 
 _DAEMON = "spark.python.daemon.module"
@@ -43,7 +43,7 @@ def prepare(session: SparkSession) -> None:
     if _is_ours(session) or application in _prepared:
         return
     _prepared.add(application)
-    if not parse_master(str(context.master)).on_this_machine:
+    if not on_this_machine(str(context.master)):
         return
     given = context.environment.get("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
     roots = [*import_roots(), *filter(None, given.split(os.pathsep))]

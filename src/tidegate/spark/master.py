@@ -55,6 +55,14 @@ def parse_master(text: str) -> Master:
     raise AskedWrongly(f"'{text}' is not a Spark master; give one such as {EXAMPLES}.")
 
 
+def on_this_machine(url: str) -> bool:
+    """Whether all processes of a running session are here; not known of an unknown master."""
+    try:
+        return parse_master(url).on_this_machine
+    except AskedWrongly:
+        return False
+
+
 def require_answer(master: Master) -> None:
     """Raise if nothing listens at a standalone master. Spark itself would retry for minutes."""
     if not _STANDALONE.fullmatch(master.url):

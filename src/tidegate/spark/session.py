@@ -49,8 +49,8 @@ def session(
     place = None if master is None else parse_master(master)
     if is_remote():
         raise AskedWrongly(
-            "this process uses Spark Connect (SPARK_REMOTE is set), whose driver is another "
-            "process; Tidegate runs inside the driver, so unset it or use a process of its own"
+            "this process uses Spark Connect, whose driver is another process; Tidegate runs "
+            "inside the driver, so build the session in a process without Spark Connect"
         )
     if (active := SparkSession.getActiveSession()) is not None:
         _check_same_place(active, place)

@@ -72,7 +72,7 @@ def test_a_path_is_made_absolute(tmp_path, monkeypatch):
     assert location_of("ck") == location_of(Path("ck")) == str(tmp_path / "ck")
 
 
-@pytest.mark.parametrize("master", ["spark://head:7077", "yarn", "k8s://https://host"])
+@pytest.mark.parametrize("master", ["spark://head:7077", "yarn", "k8s://https://host", "x"])
 def test_a_local_checkpoint_is_refused_where_tasks_run_on_other_machines(tmp_path, master):
     root = Durable(str(tmp_path / "ck"))
     with pytest.raises(AskedWrongly, match=r"this machine's disk.*shared_checkpoint=True"):
