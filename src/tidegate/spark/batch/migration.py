@@ -69,7 +69,9 @@ def migrated(found: Description, wanted: Description, migration: Migration) -> D
         problem = _problem(name, operators, segments, wanted, migration)
         if problem is None:
             continue
-        if name not in migration.dropped:
+        segment = next((one for one, names in segments.items() if name in names), None)
+        with_segment = segment in migration.dropped and segment not in wanted["segments"]
+        if name not in migration.dropped and not with_segment:
             raise AskedWrongly(problem)
         retired.append(operators.pop(name).get(KEPT_AS, name))
     gone = _gone_segments(segments, found, wanted, migration)

@@ -236,6 +236,18 @@ def test_a_dropped_segment_does_not_come_back_under_its_name(opened):
         opened(cut("one", "two"), dropped=["op"])
 
 
+def test_a_dropped_segment_takes_the_state_of_its_operators_along(opened):
+    flow = pipeline("p", Frame())
+    flow.to(lambda frame, batch_id: None)
+    both = flow.cut("later").keyed("op", tg.count(), key="k").graph
+    opened(both)
+    alone = pipeline("p", Frame()).to(lambda frame, batch_id: None).graph
+    with pytest.raises(AskedWrongly, match="holds state of operator 'op'"):
+        opened(alone)
+    opened(alone, dropped=["later"])
+    assert "op" in opened(alone).description()["retired"]
+
+
 def test_a_checkpoint_of_an_earlier_version_is_accepted_and_gets_the_new_fields(tmp_path, opened):
     opened(keyed(tg.sum("v", as_="x")))
     file = tmp_path / "ck" / "pipeline.json"
