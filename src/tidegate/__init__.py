@@ -111,6 +111,8 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'tidegate' has no attribute '{name}'")
+    if home.startswith("spark.") or home == "pipelines.stream":
+        import_module("tidegate.spark.releases").check_release(import_module("pyspark").__version__)
     if name == "pipeline":
         import_module("tidegate.spark.start")  # so that `start` works
     value = getattr(import_module(f"tidegate.{home}"), name)

@@ -30,6 +30,10 @@ _DURATION = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)\s*([A-Za-z]+)\
 
 def parse_duration(text: str) -> float:
     """Parse a positive duration such as `500ms` or `2 seconds` to seconds. The unit is required."""
+    if not isinstance(text, str):
+        raise AskedWrongly(
+            f"{text!r} is not a duration; write text with a number and a unit, such as '2 seconds'"
+        )
     match = _DURATION.fullmatch(text)
     if match is None:
         raise AskedWrongly(

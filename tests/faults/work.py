@@ -119,7 +119,7 @@ class ImitatedWork:
                 operator=operator,
                 key=keyed.key_schema,
                 bound=keyed.bound,
-                cache=NodeCache(folder, self.place.state.below(operator), SHARDS),
+                cache=NodeCache(folder, self.place.state(operator), SHARDS),
             )
             self.stages[folder] = packed(KeyedStage(keeper, keyed.rows, None))
         return self.stages[folder]

@@ -303,9 +303,9 @@ class World:
         if last < 0:
             return []
         folder = Durable(URL).below(f"segments/{segment}/manifests")
-        version = Manifests(folder, place.state).load(last).versions[operator]
+        version = Manifests(folder, place.states).load(last).versions[operator]
         schema = file_schema(node.key_schema, node.bound)
-        table = read_version(place.state.below(operator), version, ["k"], None, 0, schema)
+        table = read_version(place.state(operator), version, ["k"], None, 0, schema)
         return table.to_pylist()
 
 

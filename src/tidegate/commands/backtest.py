@@ -34,8 +34,8 @@ def backtest(
     trace: Annotated[
         str,
         typer.Argument(
-            help="CSV with header minute,count; or worldcup-like, tweets-like, "
-            "flights-like, which need no file."
+            help="CSV with header minute,count and a row per minute; or worldcup-like, "
+            "tweets-like, flights-like, which need no file."
         ),
     ],
     app: Annotated[

@@ -6,11 +6,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidegate.errors import AskedWrongly
+from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.pipelines.keyed import BoundKeyed
 from tidegate.pipelines.shedding import Shedding
 
 MAX_SHARDS = 1 << 16
+MAIN = "main"
+"""The segment of the first source; other segments are named by the source or channel they read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +143,12 @@ class Graph:
                 f"the name '{node.name}' is not usable; use letters, digits, '_' and '-' "
                 "(it names files of the checkpoint)"
             )
+        if node.name == MAIN and isinstance(node, Source | Channel):
+            kind = "source" if isinstance(node, Source) else "loop" if node.loop else "cut"
+            raise AskedWrongly(
+                f"the {kind} '{MAIN}' would name a segment, but '{MAIN}' is the segment of the "
+                f"first source; give the {kind} another name"
+            )
         if node.name in self.nodes:
             raise AskedWrongly(
                 f"the name '{node.name}' is used twice in pipeline '{self.name}'; "
@@ -168,6 +176,12 @@ class Graph:
                 raise AskedWrongly(
                     f"nothing is fed back into the loop '{node.name}'; end a branch with "
                     ".feed(loop) or remove the loop"
+                )
+        for channel in self._channels():
+            for writer in filter(self._is_channel, self.writers(channel)):
+                raise AskedWrongly(
+                    f"'{writer}' leads straight into '{channel.name}', with no operator between "
+                    "the two channels; leave one of them out"
                 )
         segment_of = {n.name: segment.name for segment in self.segments() for n in segment.nodes}
         for channel in self._channels():
@@ -203,7 +217,13 @@ class Graph:
         members: dict[str, list[str]] = {}
         for name in group:
             members.setdefault(root(name), []).append(name)
-        return tuple(self._segment(names) for names in members.values())
+        found = tuple(self._segment(names) for names in members.values())
+        if len({segment.name for segment in found}) < len(found):
+            raise TidegateError(
+                f"two segments of pipeline '{self.name}' have the same name, so one would take the "
+                f"other's place: {', '.join(segment.name for segment in found)}"
+            )
+        return found
 
     def _segment(self, names: list[str]) -> Segment:
         nodes = tuple(self._ordered(names))
@@ -217,7 +237,7 @@ class Graph:
         )
         # The first source's segment is the main one; the others are named by what they read.
         main = next(n.name for n in self.nodes.values() if isinstance(n, Source))
-        name = "main" if main in names else (sources or reads)[0].name
+        name = MAIN if main in names else (sources or reads)[0].name
         return Segment(name, nodes, (*sources, *reads), writes)
 
     def _ordered(self, names: list[str]) -> Iterator[Node]:

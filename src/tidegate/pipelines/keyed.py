@@ -6,12 +6,14 @@ aggregation is a `bincount` and not a join.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+
+from tidegate.pipelines.identity import Identity, own_identity
 
 Numbers = NDArray[np.int64]
 
@@ -89,6 +91,9 @@ class BoundKeyed:
     """The timestamp column of the rows that advances the watermark."""
     delay_us: int = 0
     """How far the watermark stays behind the newest event."""
+    identity: Identity = field(default_factory=dict)
+    """What gives the state its meaning, as JSON values; a checkpoint refuses another one. If empty,
+    the module and name of the function are used."""
 
 
 class KeyedFunction(Protocol):
@@ -115,4 +120,10 @@ class PlainFunction:
         def update(batch: KeyedBatch) -> Update:
             return function(batch.rows, batch.state)
 
-        return BoundKeyed(update=update, state=self.state, output=self.output, within=self.within)
+        return BoundKeyed(
+            update=update,
+            state=self.state,
+            output=self.output,
+            within=self.within,
+            identity=own_identity(function),
+        )

@@ -18,6 +18,7 @@ from tidegate.pipelines.graph import (
     Sink,
     Source,
 )
+from tidegate.pipelines.identity import identity_of
 from tidegate.pipelines.keyed import KeyedFunction, PlainFunction, Update
 from tidegate.pipelines.schema import Declared, arrow_schema, require_columns, spark_schema
 from tidegate.pipelines.shedding import WEIGHT, ShedClass, shedding_of
@@ -48,11 +49,7 @@ def pipeline(name: str, frame: "DataFrame", *, arrival: str | None = None) -> "S
 
     `arrival` names the timestamp column with a row's arrival time; latency is measured from it.
     """
-    if not frame.isStreaming:
-        raise AskedWrongly(
-            f"pipeline '{name}': the DataFrame is not a stream; make it with spark.readStream "
-            "or tidegate.arrivals"
-        )
+    _require_stream(frame, f"pipeline '{name}'")
     return Stream(Graph(name)).source(frame, name="source", arrival=arrival)
 
 
@@ -70,6 +67,7 @@ class Stream:
 
     def source(self, frame: "DataFrame", *, name: str, arrival: str | None = None) -> "Stream":
         """Add another streaming DataFrame to the pipeline; `merge` it where it is needed."""
+        _require_stream(frame, f"source '{name}'")
         schema = arrow_schema(frame.schema)
         if arrival is not None:
             require_columns((arrival,), schema, f"source '{name}'")
@@ -192,7 +190,10 @@ class Stream:
             raise AskedWrongly(f"{what}: {shards} shards; give 1 to {MAX_SHARDS}")
         if order_by is not None:
             require_columns((order_by,), self.schema, what)
-        bound = self._function(function, what, state, output, within).bind(self.schema, keys)
+        ready = self._function(function, what, state, output, within)
+        bound = ready.bind(self.schema, keys)
+        if not bound.identity:
+            bound = replace(bound, identity=identity_of(ready))
         if bound.within is not None and bound.within not in bound.state.names:
             require_columns((bound.within,), bound.state, f"{what}: within")
         return self._add(
@@ -346,6 +347,26 @@ class Stream:
     def _add(self, node: Node) -> "Stream":
         self.graph.add(node)
         return Stream(self.graph, node.name)
+
+
+def _require_stream(frame: Any, what: str) -> None:
+    """Refuse anything but a streaming DataFrame of a session in this process."""
+    if type(frame).__module__.startswith("pyspark.sql.connect"):
+        raise AskedWrongly(
+            f"{what}: this DataFrame is from Spark Connect, whose driver is another process; "
+            "Tidegate runs inside the driver, so make it with a session such as tidegate.session()"
+        )
+    streaming = getattr(frame, "isStreaming", None)
+    if streaming is None:
+        raise AskedWrongly(
+            f"{what}: expected a streaming DataFrame, not a {type(frame).__name__}; make it with "
+            "spark.readStream or tidegate.arrivals"
+        )
+    if not streaming:
+        raise AskedWrongly(
+            f"{what}: the DataFrame is not a stream; make it with spark.readStream or "
+            "tidegate.arrivals"
+        )
 
 
 def _ddl(schema: pa.Schema) -> str:

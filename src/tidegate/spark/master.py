@@ -47,7 +47,20 @@ def parse_master(text: str) -> Master:
         return Master(text, None, on_this_machine=here)
     if text == "yarn" or _KUBERNETES.fullmatch(text):
         return Master(text, None, on_this_machine=False)
+    if text.startswith("sc://"):
+        raise AskedWrongly(
+            f"'{text}' is a Spark Connect server, whose driver is another process; Tidegate runs "
+            "inside the driver, so give the master that the server itself uses"
+        )
     raise AskedWrongly(f"'{text}' is not a Spark master; give one such as {EXAMPLES}.")
+
+
+def on_this_machine(url: str) -> bool:
+    """Whether all processes of a running session are here; not known of an unknown master."""
+    try:
+        return parse_master(url).on_this_machine
+    except AskedWrongly:
+        return False
 
 
 def require_answer(master: Master) -> None:

@@ -8,8 +8,10 @@ table of docs/options.md. No Spark is needed to read it.
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
-from typing import Annotated, Any, TypedDict, TypeVar, get_args, get_type_hints
+from types import NoneType, UnionType
+from typing import Annotated, Any, TypedDict, TypeVar, get_args, get_origin, get_type_hints
 
 from tidegate.control.names import DEFAULT_POLICY, PIPELINE_POLICIES, SHEDDERS
 from tidegate.errors import AskedWrongly, nearest
@@ -84,9 +86,34 @@ class StartOptions(ControlOptions, total=False):
         int | None, Option("Tasks that operators begin with; without it, the session's cores.")
     ]
     cache: Annotated[
-        str | None, Option("The nodes' own directory of state files; without it, a temporary one.")
+        str | Path | None,
+        Option("The nodes' own directory of state files; without it, a temporary one."),
     ]
     sample_every: Annotated[int, Option("Note the arrival of one row in this many.", 1)]
+    shared_checkpoint: Annotated[
+        bool,
+        Option(
+            "All machines mount the directory of a checkpoint that is given as a path; needed on a"
+            " cluster of several machines.",
+            False,
+        ),
+    ]
+    renamed: Annotated[
+        Mapping[str, str] | None,
+        Option("Keyed operators that have another name than in the checkpoint: {'old': 'new'}."),
+    ]
+    dropped: Annotated[
+        Sequence[str],
+        Option(
+            "Operators or segments whose state in the checkpoint is forgotten if it no longer fits"
+            " the pipeline.",
+            (),
+        ),
+    ]
+    same_state: Annotated[
+        Sequence[str],
+        Option("Operators whose changed function goes on with the state in the checkpoint.", ()),
+    ]
 
 
 class AttachOptions(ControlOptions, total=False):
@@ -130,7 +157,43 @@ def filled(kind: Kind, given: Mapping[str, Any]) -> dict[str, Any]:
     for name in given:
         if name not in known:
             raise AskedWrongly(f"there is no option '{name}'{nearest(name, known)}")
+        if not _fits(given[name], known[name].type):
+            raise AskedWrongly(
+                f"{name}={given[name]!r}: expected {_shown(known[name].type)}. {known[name].help}"
+            )
     return {name: given.get(name, one.default) for name, one in known.items()}
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    """Whether a value is of a declared type, as a caller would read it; numpy's numbers are."""
+    if isinstance(kind, UnionType):
+        return any(_fits(value, one) for one in get_args(kind))
+    if kind is NoneType:
+        return value is None
+    if kind is int:
+        return isinstance(value, Integral) and not isinstance(value, bool)
+    origin = get_origin(kind)
+    if origin is None:
+        return isinstance(value, kind)
+    if origin is tuple:
+        return isinstance(value, tuple | list) and len(value) == 2
+    return isinstance(value, origin)
+
+
+def _shown(kind: Any) -> str:
+    """A declared type in words."""
+    words = {
+        str: "text",
+        int: "a whole number",
+        bool: "True or False",
+        NoneType: "None",
+        Path: "a path",
+        tuple: "two of them",
+        Mapping: "a mapping of names",
+        Sequence: "a list",
+    }
+    kinds = get_args(kind) if isinstance(kind, UnionType) else (kind,)
+    return " or ".join(words.get(get_origin(one) or one, str(one)) for one in kinds)
 
 
 def takes(kind: Kind) -> Callable[[Call], Call]:

@@ -14,6 +14,7 @@ import pyspark
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
 
 import tidegate
 from tidegate.errors import AskedWrongly, TidegateError
@@ -46,6 +47,11 @@ def session(
     """
     asked = {key: _text(value) for key, value in conf.items()}
     place = None if master is None else parse_master(master)
+    if is_remote():
+        raise AskedWrongly(
+            "this process uses Spark Connect, whose driver is another process; Tidegate runs "
+            "inside the driver, so build the session in a process without Spark Connect"
+        )
     if (active := SparkSession.getActiveSession()) is not None:
         _check_same_place(active, place)
         for key, value in asked.items():
@@ -81,7 +87,7 @@ def settings(place: Master, directory: Path) -> dict[str, str]:
             "org.apache.spark.sql.execution.streaming.checkpointing."
             "FileSystemBasedCheckpointFileManager"
         ),
-        "spark.executorEnv.PYTHONPATH": os.pathsep.join(_import_roots()),
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join(import_roots()),
         "spark.executorEnv.SPARK_LOCAL_IP": "127.0.0.1",
     }
     if place.cores is not None:
@@ -150,7 +156,7 @@ def _prepare_environment(place: Master, directory: Path) -> None:
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     os.environ["SPARK_WORKER_DIR"] = str(directory / "workers")
     # The JVM passes this to every Python worker, including those that plan a Python source.
-    os.environ["PYTHONPATH"] = os.pathsep.join(_import_roots())
+    os.environ["PYTHONPATH"] = os.pathsep.join(import_roots())
 
 
 def _gateway(conf: SparkConf) -> object:
@@ -200,7 +206,7 @@ def _clean(directory: Path, owner: int) -> None:
     shutil.rmtree(directory, ignore_errors=True)
 
 
-def _import_roots() -> list[str]:
+def import_roots() -> list[str]:
     """The module search path of Python workers on this machine: Tidegate's and the driver's.
 
     A function from a module beside the user's script is pickled by name, so the worker has to be

@@ -23,10 +23,12 @@ from tidegate.spark.batch.channel import FORMAT, ChannelSource
 from tidegate.spark.batch.checkpoint import Checkpoint
 from tidegate.spark.batch.cleaner import Cleaner
 from tidegate.spark.batch.compile import Compiler, tagged
+from tidegate.spark.batch.migration import Migration
 from tidegate.spark.batch.next_allocation import NextAllocation
 from tidegate.spark.batch.report import Reports
 from tidegate.spark.batch.segment import SegmentRun
 from tidegate.spark.batch.transaction import Lease, lay_baseline
+from tidegate.spark.checks import check_start
 from tidegate.spark.loop.assembly import assembly_of
 from tidegate.spark.loop.loop import ControlLoop
 from tidegate.spark.loop.reach import check_reach
@@ -36,6 +38,7 @@ from tidegate.spark.owner.owner import Owner, take
 from tidegate.spark.python_workers import start_workers
 from tidegate.spark.run import Run
 from tidegate.spark.state.files import Durable
+from tidegate.spark.state.location import location_of
 from tidegate.units import parse_duration
 
 _CLEANING_PATIENCE_S = 5.0
@@ -51,12 +54,12 @@ def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run
     options; docs/decisions.md and docs/overload.md explain them.
     """
     given = filled(StartOptions, options)
+    checkpoint = location_of(checkpoint)
     graph.check()
     trigger_ms = None if given["trigger"] is None else _interval_ms(given["trigger"])
     _check_counts(given)
     session = _session(graph)
-    if "://" not in checkpoint:
-        checkpoint = str(Path(checkpoint).absolute())  # tasks run in other working directories
+    declared = check_start(graph, session, checkpoint, given)
     assembly = None
     if given["target"] is not None:
         assembly = assembly_of(session, given, classes=_classes(graph))
@@ -65,7 +68,7 @@ def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run
     else:
         _refuse_without_target(given)
     _refuse_a_second_run(graph, session)
-    run = _prepared(graph, session, checkpoint, given, assembly)
+    run = _prepared(graph, session, checkpoint, given, assembly, declared)
     try:
         for name, part in run.segments.items():
             run._begin(name, _query(graph, session, part, trigger_ms))
@@ -108,10 +111,10 @@ def _prepared(
     checkpoint: str,
     given: Mapping[str, Any],
     assembly: Assembly | None,
+    declared: Migration,
 ) -> Run:
     """Check the checkpoint, take it, and make everything ready to start the queries."""
     place = Checkpoint(Durable(checkpoint))
-    place.check(graph)
     owner = take(Epochs(place.root.below("owner")))
     cleaner = Cleaner(graph.name)
 
@@ -120,7 +123,7 @@ def _prepared(
         owner.release()
 
     try:
-        return _owned(graph, session, place, given, assembly, owner, cleaner, release)
+        return _owned(graph, session, place, given, assembly, declared, owner, cleaner, release)
     except BaseException:
         release()
         raise
@@ -132,6 +135,7 @@ def _owned(
     place: Checkpoint,
     given: Mapping[str, Any],
     assembly: Assembly | None,
+    declared: Migration,
     owner: Owner,
     cleaner: Cleaner,
     release: Callable[[], None],
@@ -139,7 +143,7 @@ def _owned(
     """Make the segments ready on a checkpoint that this driver owns."""
     checkpoint = place.root.url
     lay_baseline(place)
-    place.open(graph)
+    place = place.open(graph, declared)
     mark = _mark(checkpoint)
     session.dataSource.register(ChannelSource)
     least = session.sparkContext.defaultParallelism

@@ -288,7 +288,7 @@ def test_a_function_that_raises_names_the_operator_and_the_users_line(spark, tmp
     flow = tg.pipeline("bad", feed.stream(spark)).keyed(
         "broken", mended, key="k", state="n long", output="k string"
     )
-    run = flow.start(str(tmp_path / "ck"), tasks=2)
+    run = flow.start(str(tmp_path / "ck"), tasks=2, same_state=["broken"])
     try:
         run.processAllAvailable()
         assert run.results()[0].replayed

@@ -87,3 +87,11 @@ def test_a_standalone_master_that_does_not_answer() -> None:
         require_answer(parse_master(f"spark://127.0.0.1:{port}"))
     with pytest.raises(TidegateError, match="no Spark master answers"):
         require_answer(parse_master(f"spark://127.0.0.1:{port}"))
+
+
+def test_spark_connect_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(AskedWrongly, match="'sc://host' is a Spark Connect server"):
+        parse_master("sc://host")
+    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
+    with pytest.raises(AskedWrongly, match="this process uses Spark Connect"):
+        session()

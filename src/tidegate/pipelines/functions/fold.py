@@ -12,6 +12,7 @@ from typing import Protocol, runtime_checkable
 import pyarrow as pa
 
 from tidegate.pipelines.functions.columns import Numbers, distinct_names
+from tidegate.pipelines.identity import identity_of
 from tidegate.pipelines.keyed import BoundKeyed, KeyedBatch, Update
 
 Columns = Mapping[str, pa.Array]
@@ -126,4 +127,5 @@ def bind_per_key(fold: Fold, rows: pa.Schema, key: tuple[str, ...], what: str) -
         update=PerKey(bound, upserts, output).update,
         state=pa.schema(list(bound.state)),
         output=output,
+        identity=identity_of(fold),
     )

@@ -1,7 +1,7 @@
 """Measures: folds with one named result per group, such as a count; aggregates of several."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Protocol
 
 import numpy as np
@@ -17,6 +17,7 @@ from tidegate.pipelines.functions.fold import (
     KeptPerGroup,
     bind_per_key,
 )
+from tidegate.pipelines.identity import Identity
 from tidegate.pipelines.keyed import BoundKeyed
 
 
@@ -42,13 +43,29 @@ class Measure:
         """Bind to the rows; the result gets this name, or the measure's default."""
         raise NotImplementedError
 
+    def identity(self) -> Identity:
+        """Its kind and options; the name of the result is the name of the state's column."""
+        return {"function": self.kind, **_options(self)}
+
+    @property
+    def kind(self) -> str:
+        """The name by which users call it."""
+        return type(self).__name__.lower()
+
     def over(self, rows: pa.Schema, key: tuple[str, ...]) -> BoundFold:
         """A single measure is an aggregate of one."""
         return BoundAggregate((self.measure(rows, self.as_),))
 
     def bind(self, rows: pa.Schema, key: tuple[str, ...]) -> BoundKeyed:
         """Bind as an operator of its own, with one state row per key."""
-        return bind_per_key(self, rows, key, type(self).__name__.lower())
+        return bind_per_key(self, rows, key, self.kind)
+
+
+def _options(measure: Measure) -> dict[str, object]:
+    """The fields of a measure without its name, as JSON values."""
+    values = {field.name: getattr(measure, field.name) for field in fields(measure)}
+    del values["as_"]
+    return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +106,13 @@ class Aggregate:
     """Named measures that share one state row per key."""
 
     measures: Mapping[str, Measure]
+
+    def identity(self) -> Identity:
+        """The measures under their names; an aggregate of one keeps the same state as the one."""
+        if len(self.measures) == 1:
+            return next(iter(self.measures.values())).identity()
+        measures = {name: measure.identity() for name, measure in self.measures.items()}
+        return {"function": "aggregate", "measures": measures}
 
     def over(self, rows: pa.Schema, key: tuple[str, ...]) -> BoundFold:
         """Bind every measure under its name."""

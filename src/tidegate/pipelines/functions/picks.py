@@ -15,6 +15,7 @@ from tidegate.pipelines.functions.columns import (
 )
 from tidegate.pipelines.functions.fold import Columns, Groups
 from tidegate.pipelines.functions.measure import BoundMeasure, Measure
+from tidegate.pipelines.identity import Identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +92,18 @@ class Extreme(Measure):
     column: str
     smallest: bool
 
+    @property
+    def kind(self) -> str:
+        """The name by which users call it."""
+        return "min" if self.smallest else "max"
+
+    def identity(self) -> Identity:
+        """Its kind and its column."""
+        return {"function": self.kind, "column": self.column}
+
     def measure(self, rows: pa.Schema, name: str | None) -> BoundMeasure:
         """Bind to the rows; the state is one value per group."""
-        word = "min" if self.smallest else "max"
+        word = self.kind
         found = ordered_column(rows, self.column, f"{word} of '{self.column}'")
         field = pa.field(name or f"{word}_{self.column}", found.type)
         return BoundPick(Carried(self.column, field), (), self.smallest, by_is_result=True)

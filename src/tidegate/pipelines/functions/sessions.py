@@ -4,7 +4,7 @@ An event opens the span [time, time + gap); overlapping spans of a key are one s
 arrive in any order, so one event may merge two sessions.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,7 @@ from tidegate.pipelines.functions.spans import (
 )
 from tidegate.pipelines.functions.times import duration_us, microseconds_of
 from tidegate.pipelines.functions.totals import Count
+from tidegate.pipelines.identity import Identity, identity_of
 from tidegate.pipelines.keyed import BoundKeyed, KeyedBatch, Update
 
 _MOST = 2**62
@@ -126,12 +127,22 @@ class Sessions:
     delay: str
     emit: Emit
 
+    def identity(self) -> Identity:
+        """How sessions are told apart, and what is kept in each."""
+        return {
+            "function": "sessions",
+            "of": identity_of(self.fold),
+            "gap_us": duration_us(self.gap, "session"),
+            "event_time": self.event_time,
+        }
+
     def bind(self, rows: pa.Schema, key: tuple[str, ...]) -> BoundKeyed:
         """Check durations and columns; a state row is due when its session ends."""
         what = "session"
         gap_us = duration_us(self.gap, what)
         table = SpanTable.bind(self.fold, rows, key, self.event_time, self.emit, what)
-        return table.keyed(BoundSessions(table, gap_us).update, self.delay, what)
+        bound = table.keyed(BoundSessions(table, gap_us).update, self.delay, what)
+        return replace(bound, identity=self.identity())
 
 
 def sessions(

@@ -21,6 +21,7 @@ from tidegate.pipelines.functions.columns import (
     whole,
 )
 from tidegate.pipelines.functions.fold import BoundFold, Columns, Folded, Groups, bind_per_key
+from tidegate.pipelines.identity import Identity
 from tidegate.pipelines.keyed import BoundKeyed
 
 _TOP = "top"
@@ -124,6 +125,10 @@ class Top:
     by: str
     of: tuple[str, ...] | None
     as_: str
+
+    def identity(self) -> Identity:
+        """How many rows are kept, and by what; their columns are columns of the state."""
+        return {"function": "top_n", "n": self.n, "by": self.by}
 
     def over(self, rows: pa.Schema, key: tuple[str, ...]) -> BoundFold:
         """Bind to the rows; each entry keeps `by` and `of`, or all columns but the key."""

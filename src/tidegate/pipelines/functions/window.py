@@ -1,6 +1,6 @@
 """Tumbling and sliding windows of event time: one state row per key and window."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ from tidegate.pipelines.functions.spans import (
     rows_taken,
 )
 from tidegate.pipelines.functions.times import duration_us, microseconds_of
+from tidegate.pipelines.identity import Identity, identity_of
 from tidegate.pipelines.keyed import BoundKeyed, KeyedBatch, Update
 
 
@@ -132,6 +133,19 @@ class Windows:
     delay: str
     emit: Emit
 
+    def identity(self) -> Identity:
+        """Which windows there are, and what is kept in each.
+
+        Delay and emit are left out: they say when a window is closed and shown, not what it holds.
+        """
+        return {
+            "function": "window",
+            "of": identity_of(self.fold),
+            "every_us": duration_us(self.every, "window"),
+            "size_us": duration_us(self.size, "window"),
+            "event_time": self.event_time,
+        }
+
     def bind(self, rows: pa.Schema, key: tuple[str, ...]) -> BoundKeyed:
         """Check durations and columns; a state row is due when its window ends."""
         what = "window"
@@ -142,7 +156,8 @@ class Windows:
                 "would fall between windows; give a size at least as long"
             )
         table = SpanTable.bind(self.fold, rows, key, self.event_time, self.emit, what)
-        return table.keyed(BoundWindow(table, every_us, size_us).update, self.delay, what)
+        bound = table.keyed(BoundWindow(table, every_us, size_us).update, self.delay, what)
+        return replace(bound, identity=self.identity())
 
 
 def window(

@@ -1,16 +1,20 @@
 """The checkpoint directory: what is stored where, and whether it belongs to this pipeline."""
 
-from dataclasses import dataclass
+import logging
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
 from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.pipelines.graph import Channel, Graph, Keyed
+from tidegate.spark.batch.kept_names import KeptNames
+from tidegate.spark.batch.migration import NOTHING_DECLARED, Migration, migrated
 from tidegate.spark.state.files import Durable
 
 FORMAT = 1
 _DESCRIPTION = "pipeline.json"
+_LOG = logging.getLogger("tidegate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +22,16 @@ class Checkpoint:
     """A checkpoint by its URL."""
 
     root: Durable
+    names: KeptNames = field(default_factory=KeptNames)
+    """The names under which operators keep their state."""
+
+    def state(self, operator: str) -> Durable:
+        """The directory with the state files of a keyed operator."""
+        return self.states.below(self.names.kept(operator))
 
     @property
-    def state(self) -> Durable:
-        """One directory per keyed operator."""
+    def states(self) -> Durable:
+        """One directory per keyed operator, by the name of its state."""
         return self.root.below("state")
 
     def segment(self, name: str) -> Durable:
@@ -38,85 +48,108 @@ class Checkpoint:
             return None
         return self.root.read_json(_DESCRIPTION)
 
-    def check(self, graph: Graph) -> None:
-        """Refuse a checkpoint that does not belong to this pipeline; nothing is written."""
-        found = self.description()
-        wrong = None if found is None else difference(found, describe(graph))
-        if wrong is not None:
-            raise AskedWrongly(
-                f"the checkpoint {self.root.url} does not fit this pipeline: {wrong}; "
-                "nothing was changed"
-            )
+    def open(self, graph: Graph, migration: Migration = NOTHING_DECLARED) -> "Checkpoint":
+        """Create it for this pipeline, or check that it belongs to it.
 
-    def open(self, graph: Graph) -> None:
-        """Create it for this pipeline, or check that it belongs to it."""
-        self.check(graph)
-        wanted = describe(graph)
+        Renaming and dropping operators takes one file, which is written atomically.
+        """
         found = self.description()
+        wanted = self.fitted(graph, migration)
         self.root.make()
         if found != wanted:
             self.root.write_json(_DESCRIPTION, wanted)
+            for name in _retired(wanted) - _retired(found):
+                _LOG.warning(
+                    "pipeline '%s': the state of '%s' in the checkpoint is forgotten, as declared "
+                    "by dropped=",
+                    graph.name,
+                    name,
+                )
+        return replace(self, names=KeptNames.of(wanted))
+
+    def fitted(self, graph: Graph, migration: Migration) -> dict[str, Any]:
+        """The description that it gets with this pipeline; raises if it does not fit."""
+        wanted = describe(graph)
+        found = self.description()
+        if found is None:
+            return wanted
+        try:
+            require_format(found, self.root.url)
+            wanted = migrated(found, wanted, migration)
+            _check_other_names(graph, KeptNames.of(wanted))
+            return wanted
+        except AskedWrongly as error:
+            raise AskedWrongly(
+                f"the checkpoint {self.root.url} does not fit this pipeline: {error}; nothing was "
+                "changed"
+            ) from None
+
+
+def _check_other_names(graph: Graph, names: KeptNames) -> None:
+    """Plans name maps and keyed operators alike, so a map cannot have the name of kept state."""
+    for operator, kept in names.by_operator.items():
+        node = graph.nodes.get(kept)
+        if node is not None and not isinstance(node, Keyed):
+            raise AskedWrongly(
+                f"'{kept}' is the name under which the state of operator '{operator}' is kept; "
+                f"give the step '{kept}' another name"
+            )
+
+
+def _retired(description: dict[str, Any] | None) -> set[str]:
+    """What was dropped from a checkpoint."""
+    said = description or {}
+    return {*said.get("retired", []), *said.get("retired_segments", [])}
 
 
 def describe(graph: Graph) -> dict[str, Any]:
     """The part of a pipeline that its checkpoint depends on."""
+    segments = graph.segments()
     return {
         "format": FORMAT,
         "pipeline": graph.name,
         "operators": {
-            node.name: {
-                "key": [[column.name, str(column.type)] for column in node.key_schema],
-                "shards": node.shards,
-                "state": [[column.name, str(column.type)] for column in node.bound.state],
-                "within": node.bound.within,
-                "schema": _packed(pa.schema([*node.key_schema, *node.bound.state])),
-            }
-            for node in graph.nodes.values()
-            if isinstance(node, Keyed)
+            node.name: _operator(node) for node in graph.nodes.values() if isinstance(node, Keyed)
         },
         "segments": {
             segment.name: [node.name for node in segment.nodes if isinstance(node, Keyed)]
-            for segment in graph.segments()
+            for segment in segments
         },
+        "reads": {segment.name: [node.name for node in segment.reads] for segment in segments},
         "channels": sorted(n.name for n in graph.nodes.values() if isinstance(n, Channel)),
     }
 
 
-def difference(found: dict[str, Any], wanted: dict[str, Any]) -> str | None:
-    """The first reason why a checkpoint does not fit a pipeline, in words; None when it fits."""
-    if found.get("format") != FORMAT:
-        return f"its format is {found.get('format')}, this version reads {FORMAT}"
-    if found["pipeline"] != wanted["pipeline"]:
-        return f"it belongs to pipeline '{found['pipeline']}', not '{wanted['pipeline']}'"
-    for name, old in found["operators"].items():
-        new = wanted["operators"].get(name)
-        if new is None:
-            return f"it holds state of operator '{name}', which the pipeline no longer has"
-        for what, said in (("key", "key"), ("shards", "shard count"), ("state", "state")):
-            if old[what] != new[what]:
-                return (
-                    f"operator '{name}' had the {said} {_show(old[what])}, now {_show(new[what])}"
-                )
-        if old["within"] != new["within"]:
-            return f"operator '{name}' had within={old['within']}, now within={new['within']}"
-    for segment, operators in found["segments"].items():
-        if segment not in wanted["segments"]:
-            return f"it has a segment '{segment}', which the pipeline no longer has"
-        gone = [name for name in operators if name not in wanted["segments"][segment]]
-        if gone:
-            return f"operator '{gone[0]}' was in segment '{segment}' and no longer is"
-    return None
+def _operator(node: Keyed) -> dict[str, Any]:
+    return {
+        "key": _columns(node.key_schema),
+        "shards": node.shards,
+        "state": _columns(node.bound.state),
+        "within": node.bound.within,
+        "schema": _packed(pa.schema([*node.key_schema, *node.bound.state])),
+        "function": dict(node.bound.identity),
+        "order_by": node.order_by,
+        "ttl_us": node.ttl_us,
+        "rows": _columns(node.rows),
+    }
 
 
-def _show(value: Any) -> str:
-    if isinstance(value, list):
-        return "(" + ", ".join(f"{name} {kind}" for name, kind in value) + ")"
-    return str(value)
+def _columns(schema: pa.Schema) -> list[list[str]]:
+    return [[column.name, str(column.type)] for column in schema]
 
 
 def _packed(schema: pa.Schema) -> str:
     """Arrow's own encoding of a schema, for tools that read the state without the pipeline."""
     return bytes(schema.serialize()).hex()
+
+
+def require_format(description: dict[str, Any], url: str) -> None:
+    """Refuse a checkpoint of another format, which another version of Tidegate has written."""
+    if description.get("format") != FORMAT:
+        raise TidegateError(
+            f"the checkpoint {url} has format {description.get('format')}, and this version reads "
+            f"{FORMAT}; use the version of Tidegate that wrote it, or give another checkpoint"
+        )
 
 
 def require_description(checkpoint: Checkpoint) -> dict[str, Any]:
@@ -127,9 +160,5 @@ def require_description(checkpoint: Checkpoint) -> dict[str, Any]:
             f"{checkpoint.root.url} is not a Tidegate checkpoint: it has no {_DESCRIPTION}; give "
             "the directory that was passed as checkpoint="
         )
-    if found.get("format") != FORMAT:
-        raise TidegateError(
-            f"the checkpoint {checkpoint.root.url} has format {found.get('format')}, this version "
-            f"reads {FORMAT}"
-        )
+    require_format(found, checkpoint.root.url)
     return found

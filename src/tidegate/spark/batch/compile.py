@@ -1,6 +1,6 @@
 """Compiles a segment and the plan of a micro-batch to Spark DataFrames."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,7 +58,7 @@ class Compiler:
     def __init__(
         self,
         segment: Segment,
-        state: Durable,
+        state: Callable[[str], Durable],
         cache: str,
         accumulator: Any,
         sample_every: int = 1,
@@ -77,7 +77,7 @@ class Compiler:
                 stage = MapStage(node.name, node.function, node.schema, sample, offered)
                 self._stages[node.name] = packed(stage)
             else:
-                folder = NodeCache(f"{cache}/{node.name}", state.below(node.name), node.shards)
+                folder = NodeCache(f"{cache}/{node.name}", state(node.name), node.shards)
                 keeper = Keeper(
                     operator=node.name,
                     key=node.key_schema,

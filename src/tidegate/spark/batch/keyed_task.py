@@ -25,8 +25,9 @@ from tidegate.spark.batch.worker import (
 )
 from tidegate.spark.measure.stamps import ArrivalSample
 from tidegate.spark.shedding.task import ShedStage, ShedTask, class_rows
+from tidegate.spark.state.conform import conform
 from tidegate.spark.state.layout import shard_of, slot_of
-from tidegate.spark.state.task import Keeper, TaskState, conform
+from tidegate.spark.state.task import Keeper, TaskState
 from tidegate.spark.state.version import Version
 
 _PRUNE_EVERY = 16

@@ -12,7 +12,7 @@ from tidegate.spark.batch.failure import told_of
 from tidegate.spark.batch.worker import ORDER, part_report, unpacked, without_ours
 from tidegate.spark.measure.stamps import ArrivalSample
 from tidegate.spark.shedding.task import ShedStage, ShedTask, class_rows
-from tidegate.spark.state.task import conform
+from tidegate.spark.state.conform import conform
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 from tidegate.control.shards.route import Route
 from tidegate.control.shedding.keep import KEEP_ALL, Keep
+from tidegate.spark.batch.kept_names import KeptNames
 from tidegate.spark.state.files import Durable, Missing
 
 _KEPT = 8
@@ -52,12 +53,14 @@ class Plans:
     directory: Durable
     mark: str = ""
     """The owner's mark in the names of the plans that it writes (`Epoch.mark`)."""
+    names: KeptNames = field(default_factory=KeptNames)
+    """The names under which it writes operators."""
 
     def read(self, batch_id: int, mark: str | None = None) -> BatchPlan | None:
         """The plan that an owner wrote for a batch, by default this one; None if it wrote none."""
         name = _name(batch_id, self.mark if mark is None else mark)
         try:
-            return _plan(self.directory.read_json(name))
+            return _plan(self.directory.read_json(name), self.names)
         except Missing:
             return None
 
@@ -74,7 +77,7 @@ class Plans:
         """Fix the plan of a micro-batch."""
         operators: dict[str, Any] = {
             name: {"tasks": entry.tasks, "route": list(entry.route)}
-            for name, entry in plan.operators.items()
+            for name, entry in self.names.to_kept(plan.operators).items()
         }
         document = {
             "batch": plan.batch_id,
@@ -101,18 +104,18 @@ class Plans:
             if name.endswith(".json") and (batch_id is None or int(name[:10]) == batch_id)
         ]
         try:
-            return _plan(self.directory.read_json(names[-1])) if names else None
+            return _plan(self.directory.read_json(names[-1]), self.names) if names else None
         except Missing:  # a running pipeline has removed it meanwhile
             return None
 
 
-def _plan(document: dict[str, Any]) -> BatchPlan:
+def _plan(document: dict[str, Any], names: KeptNames) -> BatchPlan:
     return BatchPlan(
         document["batch"],
         document["at_us"],
         {
             name: OperatorPlan(entry["tasks"], tuple(entry["route"]))
-            for name, entry in document["operators"].items()
+            for name, entry in names.from_kept(document["operators"]).items()
         },
         Keep(document.get("keep", 1.0), document.get("keep_by_class", {})),
         {name: tuple(columns) for name, columns in document.get("unique", {}).items()},

@@ -124,12 +124,12 @@ class Transactions:
     @property
     def plans(self) -> Plans:
         """Its plan files."""
-        return Plans(self._folder("plans"), self.lease.epoch.mark)
+        return Plans(self._folder("plans"), self.lease.epoch.mark, self.checkpoint.names)
 
     @property
     def manifests(self) -> Manifests:
         """Its committed versions."""
-        return Manifests(self._folder("manifests"), self.checkpoint.state)
+        return Manifests(self._folder("manifests"), self.checkpoint.states)
 
     def prepare(self) -> None:
         """Create directories, check what an earlier run left, and continue with its routes."""
@@ -140,13 +140,14 @@ class Transactions:
         self.plans.directory.make()
         self.manifests.directory.make()
         for operator in self.segment.keyed:
-            self.checkpoint.state.below(operator.name).make()
+            self.checkpoint.state(operator.name).make()
         for write in self.segment.writes:
             Log(self.checkpoint.channel(write.channel.name)).make()
         newest = self._committed()
         if newest is not None:
-            manifest = self.manifests.load(newest)
-            self.manifests.verify({name: manifest.versions[name] for name in manifest.versions})
+            versions = self.checkpoint.names.from_kept(self.manifests.load(newest).versions)
+            needed = {n.name: versions[n.name] for n in self.segment.keyed if n.name in versions}
+            self.manifests.verify(self.checkpoint.names.to_kept(needed))
         plan = self.plans.newest()
         if plan is not None:
             self.allocation.adopt(plan)
@@ -206,7 +207,8 @@ class Transactions:
         after = {
             name: self._after(name, version, reports) for name, version in before.versions.items()
         }
-        self._current = (batch_id, self.manifests.commit(batch_id, after, channels))
+        kept = self.checkpoint.names.to_kept(after)
+        self._current = (batch_id, self.manifests.commit(batch_id, kept, channels))
         steps.reached(Step.COMMITTED)
         self._recent.append(self._current[1].versions)
         recent = tuple(self._recent)
@@ -244,9 +246,8 @@ class Transactions:
             found = self._current[1]
         else:
             found = self.manifests.load(batch_id - 1)
-        versions = {
-            name: found.versions.get(name, Version.empty(count)) for name, count in shards.items()
-        }
+        by_name = self.checkpoint.names.from_kept(found.versions)
+        versions = {name: by_name.get(name, Version.empty(count)) for name, count in shards.items()}
         names = [write.channel.name for write in self.segment.writes]
         channels = {
             name: found.channels[name] if name in found.channels else self._handed(name, batch_id)
@@ -332,7 +333,7 @@ def lay_baseline(checkpoint: Checkpoint) -> None:
     found = checkpoint.description() or {"segments": {}}
     for name, keyed in found["segments"].items():
         done = _newest_entry(checkpoint, name, "commits")
-        manifests = Manifests(checkpoint.segment(name).below("manifests"), checkpoint.state)
+        manifests = Manifests(checkpoint.segment(name).below("manifests"), checkpoint.states)
         if not keyed and done >= 0 and not manifests.committed():
             manifests.directory.make()
             manifests.commit(done, {})

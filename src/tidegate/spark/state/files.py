@@ -65,8 +65,8 @@ class Durable:
 
     @property
     def location(self) -> str:
-        """The location as Spark expects it: the URL, or the path of a local directory."""
-        return self.path("") if self.local else self.url.partition("?")[0]
+        """The location for Spark. Without a scheme, Spark would use its default filesystem."""
+        return f"file://{self.path('')}" if self.local else self.url.partition("?")[0]
 
     @property
     def local(self) -> bool:

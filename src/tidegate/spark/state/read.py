@@ -8,11 +8,13 @@ import pyarrow as pa
 
 from tidegate.errors import AskedWrongly, TidegateError, nearest
 from tidegate.spark.batch.checkpoint import Checkpoint, require_description
+from tidegate.spark.batch.kept_names import KeptNames
 from tidegate.spark.batch.plan import Plans
 from tidegate.spark.state.files import Durable, Missing
 from tidegate.spark.state.identity import distinct
 from tidegate.spark.state.layer import NodeCache
 from tidegate.spark.state.layout import SLOT, SYSTEM
+from tidegate.spark.state.location import location_of
 from tidegate.spark.state.lookup import Reads, alive, integers, newest_first, open_chains
 from tidegate.spark.state.manifest import Manifests
 from tidegate.spark.state.merge import ranges
@@ -28,6 +30,7 @@ def read_state(checkpoint: str, operator: str, version: int | None = None) -> pa
     before it has been read completely, a newer one is read. Rows that had passed their time-to-live
     when that batch was planned are left out.
     """
+    checkpoint = location_of(checkpoint)
     place = Checkpoint(Durable(checkpoint))
     description = require_description(place)
     known = description["operators"]
@@ -37,9 +40,11 @@ def read_state(checkpoint: str, operator: str, version: int | None = None) -> pa
             f"{nearest(operator, known)}"
         )
     segment = next(s for s, names in description["segments"].items() if operator in names)
-    manifests = Manifests(place.segment(segment).below("manifests"), place.state)
-    plans = Plans(place.segment(segment).below("plans"))
-    folder = place.state.below(operator)
+    names = KeptNames.of(description)
+    manifests = Manifests(place.segment(segment).below("manifests"), place.states)
+    plans = Plans(place.segment(segment).below("plans"), names=names)
+    kept = names.kept(operator)
+    folder = place.states.below(kept)
     for _ in range(_TRIES):
         committed = manifests.committed()
         if not committed:
@@ -51,7 +56,7 @@ def read_state(checkpoint: str, operator: str, version: int | None = None) -> pa
             kept = ", ".join(map(str, committed))
             raise AskedWrongly(f"there is no version {batch_id}; kept versions: {kept}")
         try:
-            return _read_batch(manifests, plans, folder, operator, known[operator], batch_id)
+            return _read_batch(manifests, plans, folder, kept, known[operator], batch_id)
         except Missing:
             if batch_id in manifests.committed():
                 raise  # the version was not removed, so one of its files is lost
@@ -65,13 +70,13 @@ def _read_batch(
     manifests: Manifests,
     plans: Plans,
     folder: Durable,
-    operator: str,
+    kept: str,
     described: dict[str, Any],
     batch_id: int,
 ) -> pa.Table:
     """The state after one batch, read as the checkpoint describes the operator."""
     schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(described["schema"])))
-    found = manifests.read(batch_id, {}).get(operator, Version.empty(described["shards"]))
+    found = manifests.read(batch_id, {}).get(kept, Version.empty(described["shards"]))
     plan = plans.newest(batch_id)
     at_us = 0 if plan is None else plan.at_us
     key = [name for name, _ in described["key"]]

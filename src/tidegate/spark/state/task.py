@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tidegate.errors import TidegateError, nearest
+from tidegate.errors import TidegateError
 from tidegate.pipelines.keyed import BoundKeyed, KeyedBatch, Update
+from tidegate.spark.state.conform import conform
 from tidegate.spark.state.identity import by_slot, distinct
 from tidegate.spark.state.layer import NodeCache, piece_ranges, write_pieces
 from tidegate.spark.state.layout import (
@@ -199,7 +200,9 @@ class TaskState:
             dropped = batch.keys.take(pa.array(numbers))
             if within is not None:
                 field_ = self.keeper.bound.state.field(within)
-                dropped = dropped.append_column(field_, table.column(within).cast(field_.type))
+                what = f"operator '{self.keeper.operator}': drops"
+                named = conform(table.select([within]), pa.schema([field_]), what)
+                dropped = dropped.append_column(field_, named.column(within))
         else:  # without the within column, drop all state rows of the key
             gone = np.zeros(batch.keys.num_rows, dtype=np.bool_)
             gone[numbers] = True
@@ -286,30 +289,3 @@ def match_keys(asked: pa.Table, known: pa.Table) -> Numbers:
     place_of = np.full(codes.max(initial=0) + 1, -1, dtype=np.int64)
     place_of[head] = np.arange(len(head))
     return place_of[tail]
-
-
-def conform(table: pa.Table, wanted: pa.Schema, what: str) -> pa.Table:
-    """The table with the wanted columns, in order and cast; an error names a wrong column."""
-    for name in wanted.names:
-        if name not in table.column_names:
-            raise TidegateError(
-                f"{what}: the column '{name}' is missing{nearest(name, table.column_names)}"
-            )
-    extra = [name for name in table.column_names if name not in wanted.names]
-    if extra:
-        raise TidegateError(
-            f"{what}: the column '{extra[0]}' was not declared{nearest(extra[0], wanted.names)}"
-        )
-    table = table.select(wanted.names)
-    for column in wanted:
-        found = table.schema.field(column.name).type
-        if found != column.type:
-            try:
-                cast = table.column(column.name).cast(column.type)
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-                raise TidegateError(
-                    f"{what}: the column '{column.name}' is {found}, expected {column.type}"
-                    f" ({error})"
-                ) from None
-            table = table.set_column(table.schema.get_field_index(column.name), column, cast)
-    return table

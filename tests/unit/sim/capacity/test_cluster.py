@@ -151,6 +151,16 @@ def write(path: Path, text: str) -> Path:
         ("minute,count\n0,five\n", "Line 2 .* 'five'"),
         ("minute,count\n0,nan\n", "Line 2"),
         ("minute,count\n0,5,7\n", "Line 2 .* 3 columns"),
+        ("minute,count\n0,5\n2,6\n", "Line 3 .* leaves out 1 minutes"),
+        ("minute,count\n1,5\n0,6\n", "Line 3 .* goes back in time: sort"),
+        ("minute,count\n1,5\n1,6\n", "Line 3 .* repeats the minute"),
+        ("minute,count\nnoon,5\n", "Line 2 .* has the minute 'noon'"),
+        ("minute,count\n1.5,5\n", "Line 2 .* has the minute '1.5'"),
+        ("minute,count\n2026-01-31T09:05:30,5\n", "without seconds"),
+        (
+            "minute,count\n2026-01-31T09:59,5\n2026-01-31T10:01,5\n",
+            "Line 3 .* leaves out 1 minutes",
+        ),
         ("minute,count\n0,5\n", f"1 rows, .* at least {FEWEST_ROWS}"),
     ],
 )
@@ -162,6 +172,12 @@ def test_a_bad_trace_is_refused_with_the_line(tmp_path: Path, text: str, says: s
 def test_a_good_trace_is_read(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", "minute,count\n0,5\n1,6.5\n\n2,0\n")
     assert list(read_trace(path, 3)) == [5.0, 6.5, 0.0]
+
+
+def test_minutes_may_be_times(tmp_path: Path) -> None:
+    lines = "2026-01-31T23:59Z,5\n2026-02-01 00:00+00:00,6\n2026-02-01T01:01+01:00,7\n"
+    path = write(tmp_path / "t.csv", f"minute,count\n{lines}")
+    assert list(read_trace(path, 3)) == [5.0, 6.0, 7.0]
 
 
 def test_names_are_found_by_number_or_refused_with_a_hint() -> None:

@@ -160,7 +160,7 @@ def test_the_store_works_elsewhere(elsewhere, tmp_path):
 def test_a_file_url_is_a_local_directory(tmp_path):
     store = store_at(f"file://{tmp_path}/ck", tmp_path)
     assert store.durable.local
-    assert store.durable.location == f"{tmp_path}/ck/state/op/"
+    assert store.durable.location == f"file://{tmp_path}/ck/state/op/"
     check_store(store)
 
 
