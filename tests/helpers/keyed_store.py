@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 
 from tidegate.pipelines.keyed import BoundKeyed
 from tidegate.spark.state.files import Durable
-from tidegate.spark.state.layer import NodeCache
 from tidegate.spark.state.layout import file_schema, shard_of, slot_of
 from tidegate.spark.state.manifest import KEPT, Manifests
+from tidegate.spark.state.node_cache import NodeCache
 from tidegate.spark.state.read import read_version
 from tidegate.spark.state.task import Keeper, TaskState
 
@@ -85,6 +85,7 @@ class Store:
                 change = state.change(update)
                 if change is not None:
                     changes.append(change)
+                state.keeper.cache.forget(version, batch_id)
                 self.reads["own"] += len(state.reads.own)
                 self.reads["durable"] += len(state.reads.durable)
                 self.durable_bytes += state.reads.durable_bytes

@@ -20,7 +20,7 @@ from tidegate.spark.batch.worker import HASH, ORDER, TASK, packed
 from tidegate.spark.measure.stamps import ArrivalSample
 from tidegate.spark.shedding.sources import ShedSources
 from tidegate.spark.state.files import Durable
-from tidegate.spark.state.layer import NodeCache
+from tidegate.spark.state.node_cache import NodeCache
 from tidegate.spark.state.task import Keeper
 from tidegate.spark.state.version import Version
 

@@ -100,6 +100,7 @@ class KeyedTask:
             function_s = time.perf_counter() - before
             output = self._output(keeper, update)
             change = state.change(update)
+        keeper.cache.forget(self.version, self.batch_id)
         if self.batch_id % _PRUNE_EVERY == task % _PRUNE_EVERY:
             keeper.cache.prune(self.version.names, self.batch_id - 2)
         self.accumulator.add(

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark import TaskContext, cloudpickle
 
 from tidegate.spark.batch.report import TaskReport
-from tidegate.spark.state.layer import NodeCache
+from tidegate.spark.state.node_cache import NodeCache
 
 HASH = "__hash"
 """The hash of a row's key: its shard follows from it."""

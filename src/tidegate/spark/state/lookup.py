@@ -8,8 +8,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tidegate.spark.state.identity import same_keys
-from tidegate.spark.state.layer import Layer, NodeCache
+from tidegate.spark.state.layer import Layer
 from tidegate.spark.state.layout import DEAD, EXPIRES, NEVER_US, SLOT, Slots, shard_of_slot
+from tidegate.spark.state.node_cache import NodeCache
 from tidegate.spark.state.version import Piece, Version
 
 Numbers = NDArray[np.int64]
@@ -36,7 +37,11 @@ class Reads:
 
 
 def open_chains(
-    cache: NodeCache, version: Version, shards: Collection[int], reads: Reads
+    cache: NodeCache,
+    version: Version,
+    shards: Collection[int],
+    reads: Reads,
+    schema: pa.Schema,
 ) -> list[Reach]:
     """Map all pieces in the chains of these shards, newest first."""
     wanted = np.zeros((len(version.files), version.shards), dtype=np.bool_)
@@ -51,7 +56,7 @@ def open_chains(
             mine = wanted[number, piece.first_shard : piece.last_shard + 1]
             if not mine.any():
                 continue
-            layer, own = cache.layer(file.name, index)
+            layer, own = cache.layer(file, index, schema)
             if not own:
                 reads.durable_bytes += layer.table.nbytes
             held = np.flatnonzero(

@@ -19,6 +19,11 @@ class Piece:
     due_from_us: int | None = None
     """The earliest due time of its rows, and below the latest; None if they were not recorded."""
     due_to_us: int | None = None
+    offset: int | None = None
+    """Where its bytes begin in the file, and below how many they are and their CRC-32; None in
+    files of earlier versions of Tidegate, which have one checksum for the whole file."""
+    length: int | None = None
+    checksum: int | None = None
 
     def may_be_due(self, after_us: int | None, until_us: int) -> bool:
         """Whether a row in it may be due after the first time and up to the second."""
@@ -26,12 +31,21 @@ class Piece:
             return True
         return self.due_from_us <= until_us and (after_us is None or self.due_to_us > after_us)
 
-    def to_json(self) -> list[int]:
-        """The form in the manifest, without due times if there are none."""
-        plain = [self.first_shard, self.last_shard, self.rows]
-        if self.due_from_us is None or self.due_to_us is None:
-            return plain
-        return [*plain, self.due_from_us, self.due_to_us]
+    def to_json(self) -> list[int | None]:
+        """The form in the manifest; what was not recorded is null, and left out at the end."""
+        found: list[int | None] = [
+            self.first_shard,
+            self.last_shard,
+            self.rows,
+            self.due_from_us,
+            self.due_to_us,
+            self.offset,
+            self.length,
+            self.checksum,
+        ]
+        while found[-1] is None:
+            found.pop()
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +55,9 @@ class StateFile:
     name: str
     size_bytes: int
     pieces: tuple[Piece, ...]
-    checksum: int = 0
-    """CRC-32 of the whole file."""
+    checksum: int | None = None
+    """CRC-32 of the whole file, if an earlier version of Tidegate wrote it; else each piece has its
+    own."""
 
     @property
     def batch_id(self) -> int:
