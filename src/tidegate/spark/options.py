@@ -84,7 +84,8 @@ class StartOptions(ControlOptions, total=False):
         int | None, Option("Tasks that operators begin with; without it, the session's cores.")
     ]
     cache: Annotated[
-        str | None, Option("The nodes' own directory of state files; without it, a temporary one.")
+        str | None,
+        Option("The nodes' own directory of state files; default: below spark.local.dir."),
     ]
     sample_every: Annotated[int, Option("Note the arrival of one row in this many.", 1)]
 

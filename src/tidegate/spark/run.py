@@ -1,6 +1,5 @@
 """A handle on a running pipeline: change it while it runs, wait for it, stop it."""
 
-import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -46,13 +45,13 @@ class Run:
         self,
         graph: Graph,
         segments: dict[str, SegmentRun],
-        local_cache: str | None = None,
+        remove_caches: Callable[[], None] = lambda: None,
         release: Callable[[], None] = lambda: None,
     ) -> None:
         self.name = graph.name
         self._segments = segments
         self._queries: dict[str, StreamingQuery] = {}
-        self._local_cache = local_cache
+        self._remove_caches = remove_caches
         self._release = release
         self.loop: Loop | None = None
         """The control loop that keeps the target; None if no target was given."""
@@ -220,8 +219,7 @@ class Run:
             self._segments[name].anchors.release()
         if self.loop is not None:
             self.loop.leave()
-        if self._local_cache is not None:
-            shutil.rmtree(self._local_cache, ignore_errors=True)
+        self._remove_caches()
         self._release()
 
     def lost(self, error: Fenced) -> None:

@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Unpack
@@ -33,6 +32,7 @@ from tidegate.spark.owner.epochs import Epochs
 from tidegate.spark.owner.owner import Owner, take
 from tidegate.spark.python_workers import start_workers
 from tidegate.spark.run import Run
+from tidegate.spark.state.cache_place import CachePlace, check_place, remove_caches
 from tidegate.spark.state.files import Durable
 from tidegate.units import parse_duration
 
@@ -90,6 +90,7 @@ def _queries(
     assembly: Assembly | None,
 ) -> Run:
     place = Checkpoint(Durable(checkpoint))
+    check_place(session, _cache(checkpoint, given))
     place.check(graph)
     owner = take(Epochs(place.root.below("owner")))
     cleaner = Cleaner(graph.name)
@@ -120,14 +121,11 @@ def _owned(
     checkpoint = place.root.url
     lay_baseline(place)
     place.open(graph)
-    mark = _mark(checkpoint)
     session.dataSource.register(ChannelSource)
     least = session.sparkContext.defaultParallelism
     if assembly is not None:
         least = assembly.bounds.least
-    cache = given["cache"] or os.environ.get(CACHE_VARIABLE)
-    shared = str(Path(tempfile.gettempdir()) / f"tidegate-{os.getuid()}")
-    folder = f"{cache or shared}/{mark}"
+    cache = _cache(checkpoint, given)
     segments: dict[str, SegmentRun] = {}
     for segment in graph.segments():
         reports = Reports(session.sparkContext)
@@ -135,16 +133,15 @@ def _owned(
             segment,
             place,
             NextAllocation(segment.nodes, given["tasks"] or least),
-            Compiler(segment, place.state, folder, reports.accumulator, given["sample_every"]),
+            Compiler(segment, place.state, cache, reports.accumulator, given["sample_every"]),
             reports,
-            Anchors(session, shared=Path(folder).is_absolute()),
+            Anchors(session, shared=cache.shared),
             Lease(owner.epochs, owner.epoch),
             cleaner,
         )
         part.prepare()
         segments[segment.name] = part
-    local_cache = folder if session.sparkContext._jsc.sc().isLocal() else None
-    run = Run(graph, segments, local_cache, release)
+    run = Run(graph, segments, lambda: remove_caches(session, cache), release)
     owner.on_lost = run.lost
     # `prepare` has created all channel directories, so segments can start in any order.
     for name, part in segments.items():
@@ -215,6 +212,11 @@ def _session(graph: Graph) -> SparkSession:
     source = next(node for node in graph.nodes.values() if isinstance(node, Source))
     session: SparkSession = source.frame.sparkSession
     return session
+
+
+def _cache(checkpoint: str, given: Mapping[str, Any]) -> CachePlace:
+    """Where the nodes are to keep the state files of the pipeline with this checkpoint."""
+    return CachePlace(_mark(checkpoint), given["cache"] or os.environ.get(CACHE_VARIABLE))
 
 
 def _mark(checkpoint: str) -> str:

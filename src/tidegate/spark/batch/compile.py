@@ -19,6 +19,7 @@ from tidegate.spark.batch.unanchored import unanchored
 from tidegate.spark.batch.worker import HASH, ORDER, TASK, packed
 from tidegate.spark.measure.stamps import ArrivalSample
 from tidegate.spark.shedding.sources import ShedSources
+from tidegate.spark.state.cache_place import CachePlace
 from tidegate.spark.state.files import Durable
 from tidegate.spark.state.node_cache import NodeCache
 from tidegate.spark.state.task import Keeper
@@ -59,7 +60,7 @@ class Compiler:
         self,
         segment: Segment,
         state: Durable,
-        cache: str,
+        cache: CachePlace,
         accumulator: Any,
         sample_every: int = 1,
     ) -> None:
@@ -77,7 +78,7 @@ class Compiler:
                 stage = MapStage(node.name, node.function, node.schema, sample, offered)
                 self._stages[node.name] = packed(stage)
             else:
-                folder = NodeCache(f"{cache}/{node.name}", state.below(node.name), node.shards)
+                folder = NodeCache(node.name, state.below(node.name), node.shards, cache)
                 keeper = Keeper(
                     operator=node.name,
                     key=node.key_schema,

@@ -40,8 +40,8 @@ def place() -> str:
 
 
 def node_of(cache: NodeCache) -> str:
-    """Who shares this cache: the whole host, or with a relative directory one executor."""
-    return socket.gethostname() if Path(cache.directory).is_absolute() else place()
+    """Who shares this cache: the whole host, or with a directory of its own one executor."""
+    return socket.gethostname() if cache.shared else place()
 
 
 def without_ours(table: pa.Table) -> pa.Table:

@@ -5,6 +5,7 @@ the durable files. Bytes from a file are compared with the piece's checksum befo
 damaged piece in the cache is fetched again, and a damaged durable one is an error that names it.
 """
 
+import functools
 import logging
 import zlib
 from collections.abc import Set as AbstractSet
@@ -14,6 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from tidegate.errors import TidegateError
+from tidegate.spark.state.cache_place import CachePlace
 from tidegate.spark.state.files import Durable, missing
 from tidegate.spark.state.layer import Layer, layer_of
 from tidegate.spark.state.open_layers import Mark, OpenLayers
@@ -38,25 +40,58 @@ open_layers = OpenLayers()
 class NodeCache:
     """The node's local directory of state files, a cache of the durable ones."""
 
-    directory: str
-    """Empty: nothing is cached, and nothing stays open; pieces come from the durable files."""
+    name: str
+    """The directory, relative to the place if there is one. Empty: nothing is cached, and nothing
+    stays open; pieces come from the durable files."""
     durable: Durable
     shards: int
+    place: CachePlace | None = None
+    """The private directory of the pipeline, which is resolved on the node."""
+
+    @property
+    def directory(self) -> str:
+        """The directory on this node; empty if there is none and the node has no room for one."""
+        if self.place is None:
+            return self.name
+        try:
+            return f"{self.place.resolve().directory}/{self.name}"
+        except OSError as error:
+            _no_room(self.name, str(error))
+            return ""
+
+    @property
+    def shared(self) -> bool:
+        """Whether all executors of the host use it, rather than this one alone."""
+        if self.place is None:
+            return Path(self.name).is_absolute()
+        try:
+            return self.place.resolve().shared
+        except OSError:
+            return False
 
     def path(self, name: str) -> Path:
         """The path of a whole file in the cache."""
         return Path(self.directory) / name
 
     def make(self) -> None:
-        """Create the directory."""
-        Path(self.directory).mkdir(parents=True, exist_ok=True)
+        """Create the directory; without one, state is read from and written to the durable part."""
+        try:
+            if self.place is None:
+                Path(self.directory).mkdir(parents=True, exist_ok=True)
+                return
+            directory = Path(self.place.resolve().directory) / self.name
+            if not directory.is_dir():
+                (Path(self.place.again().directory) / self.name).mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            _no_room(self.name, str(error))
 
     def layer(self, file: StateFile, index: int, schema: pa.Schema) -> tuple[Layer, bool]:
         """A piece, and whether it was read on this node rather than from the durable files."""
-        if not self.directory:
+        directory = self.directory
+        if not directory:
             content, is_mapped = self._durable_bytes(file, index)
             return layer_of(_rows(file, index, content, schema), self.shards, is_mapped), False
-        mark = (self.directory, file.name, index)
+        mark = (directory, file.name, index)
         layer = open_layers.get(mark)
         if layer is not None:
             return layer, True
@@ -70,16 +105,52 @@ class NodeCache:
         return layer, own
 
     def write(self, name: str, batches: list[pa.RecordBatch]) -> tuple[int, list[PieceBytes]]:
-        """Write a new state file on the node and publish it; return its size and its pieces."""
-        path = self.path(name)
-        aside = aside_of(path)
-        with pa.OSFile(str(aside), "wb") as stream:
-            spans = write_pieces(stream, batches)
-        aside.replace(path)
-        self.durable.adopt(path, name)
-        content = mapped(path)
+        """Write a new state file on the node and publish it; return its size and its pieces.
+
+        If the node's disk is full, or the directory has vanished, the file is written to the
+        durable part alone.
+        """
+        directory = self.directory
+        spans = self._written(self.path(name), batches) if directory else None
+        if spans is None or not self._published(name):
+            return self._write_through(name, batches)
+        content = mapped(self.path(name))
         for index in range(len(spans)):
-            open_layers.note_checked((self.directory, name, index))
+            open_layers.note_checked((directory, name, index))
+        return content.size, described(content, spans)
+
+    def _written(self, path: Path, batches: list[pa.RecordBatch]) -> list[tuple[int, int]] | None:
+        """Where the pieces lie in the new file of the cache; None if it cannot be written."""
+        aside = aside_of(path)
+        try:
+            with pa.OSFile(str(aside), "wb") as stream:
+                spans = write_pieces(stream, batches)
+            aside.replace(path)
+        except OSError as error:
+            _no_room(str(path.parent), error.strerror or str(error))
+            _drop(aside)
+            return None
+        return spans
+
+    def _published(self, name: str) -> bool:
+        """Whether the file was published; False if it has vanished from the cache."""
+        path = self.path(name)
+        try:
+            self.durable.adopt(path, name)
+        except OSError:
+            if path.exists():
+                raise
+            return False
+        return True
+
+    def _write_through(
+        self, name: str, batches: list[pa.RecordBatch]
+    ) -> tuple[int, list[PieceBytes]]:
+        """Write a new state file to the durable part alone."""
+        buffer = pa.BufferOutputStream()
+        spans = write_pieces(buffer, batches)
+        content = buffer.getvalue()
+        self.durable.write(name, content)
         return content.size, described(content, spans)
 
     def _cached(
@@ -121,7 +192,7 @@ class NodeCache:
             write_whole(path, content)
             content, is_mapped = mapped(path), True
         except OSError as error:
-            _log.warning("the piece %s is not cached: %s", path, error)
+            _no_room(str(path.parent), error.strerror or str(error))
         return _rows(file, index, content, schema), is_mapped
 
     def _durable_bytes(self, file: StateFile, index: int) -> tuple[pa.Buffer, bool]:
@@ -165,11 +236,16 @@ class NodeCache:
 
     def prune(self, live: AbstractSet[str], before_batch: int) -> None:
         """Remove files of old batches, whole or partial, that no committed version needs."""
-        for path in Path(self.directory).iterdir():
+        directory = self.directory
+        try:
+            paths = list(Path(directory).iterdir()) if directory else []
+        except OSError:
+            return  # it has vanished, and all its files with it
+        for path in paths:
             name = path.name.removeprefix(".").split(".arrow")[0] + ".arrow"
             if name in live or not name[:10].isdigit() or int(name[:10]) >= before_batch:
                 continue
-            path.unlink(missing_ok=True)
+            _drop(path)
 
 
 def _rows(file: StateFile, index: int, content: pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
@@ -179,12 +255,23 @@ def _rows(file: StateFile, index: int, content: pa.Buffer, schema: pa.Schema) ->
     return pa.ipc.open_file(content).get_batch(index)
 
 
+@functools.lru_cache(maxsize=64)
+def _no_room(directory: str, why: str) -> None:
+    """Say once in a process that the cache cannot be written to, and why."""
+    _log.warning(
+        "state cannot be cached in '%s' on this node (%s); it is read from and written to the "
+        "checkpoint instead",
+        directory,
+        why,
+    )
+
+
 def _drop(path: Path) -> None:
-    """Remove a damaged file from the cache, if that is possible."""
+    """Remove a file from the cache, if that is possible."""
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
-        _log.warning("the damaged file %s could not be removed: %s", path, error)
+        _log.warning("the file %s of the cache could not be removed: %s", path, error)
 
 
 def _unreadable(path: str, why: object) -> TidegateError:
