@@ -19,7 +19,10 @@ ORDER = "__order"
 """The place of a row in its source, given before a shuffle mixes the rows."""
 TASK = "__task"
 """The task that a row is routed to."""
-OURS = (HASH, ORDER, TASK)
+ORIGIN = "__origin"
+"""The source that a row came from, by number: only where an operator with event time reads several
+(`pipelines.origins`)."""
+OURS = (HASH, ORDER, TASK, ORIGIN)
 
 
 def packed(stage: object) -> bytes:

@@ -4,9 +4,18 @@ Each shard has a *chain* of files, oldest first. A key's row in a newer file hid
 older one. Versions are immutable: committing a batch makes a new one from its tasks' reports.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
+
+from tidegate.spark.state.event_times import (
+    ALL,
+    EventTimes,
+    advanced,
+    from_json,
+    to_json,
+    watermark_us,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +93,13 @@ class Version:
     """Oldest first."""
     chains: tuple[tuple[int, ...], ...] = ()
     """For each shard, the numbers of its files in `files`, oldest first."""
-    newest_event_us: int | None = None
-    """The newest event time seen so far, which determines the next batch's watermark."""
+    event_times: EventTimes = field(default_factory=dict)
+    """How far each source has come, which determines the next batch's watermark."""
     handed_us: int | None = None
     """The watermark of the batch that made this version. State rows due by then were passed to the
     function in that batch."""
+    at_us: int | None = None
+    """The clock of the batch that made this version; None before the first one."""
 
     @classmethod
     def empty(cls, shards: int) -> "Version":
@@ -102,12 +113,30 @@ class Version:
 
     def watermark_us(self, delay_us: int) -> int | None:
         """The watermark of the next batch; None before the first event."""
-        return None if self.newest_event_us is None else self.newest_event_us - delay_us
+        return watermark_us(self.event_times, delay_us, self.handed_us)
+
+    @property
+    def newest_event_us(self) -> int | None:
+        """The newest event of any source."""
+        return max(
+            (time.newest_us for time in self.event_times.values() if time.newest_us is not None),
+            default=None,
+        )
 
     def after(
-        self, changes: Iterable[TaskChange], newest_event_us: int | None, delay_us: int
+        self,
+        changes: Iterable[TaskChange],
+        newest_us: Mapping[str, int],
+        delay_us: int,
+        *,
+        sources: Collection[str] = (ALL,),
+        at_us: int = 0,
     ) -> "Version":
-        """The next version, with these changes; files that no chain needs are left out."""
+        """The next version, with these changes; files that no chain needs are left out.
+
+        `newest_us` has the newest event of each of the `sources` that delivered one in the batch,
+        and `at_us` is the batch's clock.
+        """
         files = list(self.files)
         chains = [list(chain) for chain in self.chains]
         for change in sorted(changes, key=lambda change: change.file.name):
@@ -117,13 +146,14 @@ class Version:
                 chains[shard] = [*chains[shard][:kept], number]
         used = sorted({number for chain in chains for number in chain})
         renumber = {old: new for new, old in enumerate(used)}
-        seen = [us for us in (self.newest_event_us, newest_event_us) if us is not None]
+        passed_us = 0 if self.at_us is None else at_us - self.at_us
         return Version(
             self.shards,
             tuple(files[number] for number in used),
             tuple(tuple(renumber[number] for number in chain) for chain in chains),
-            max(seen) if seen else None,
+            advanced(self.event_times, sources, newest_us, passed_us),
             self.watermark_us(delay_us),
+            at_us,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -131,7 +161,9 @@ class Version:
         return {
             "shards": self.shards,
             "newest_event_us": self.newest_event_us,
+            "event_times": to_json(self.event_times),
             "handed_us": self.handed_us,
+            "at_us": self.at_us,
             "files": [
                 [
                     f.name,
@@ -154,6 +186,7 @@ class Version:
                 for name, size, pieces, checksum in document["files"]
             ),
             tuple(tuple(chain) for chain in document["chains"]),
-            document["newest_event_us"],
+            from_json(document),
             document.get("handed_us"),
+            document.get("at_us"),
         )
