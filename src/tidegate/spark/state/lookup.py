@@ -14,6 +14,8 @@ from tidegate.spark.state.node_cache import NodeCache
 from tidegate.spark.state.version import Piece, Version
 
 Numbers = NDArray[np.int64]
+NULL = np.iinfo(np.int64).min
+"""Stands for null in a `within` column; as a value it is refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,7 @@ def _newest_of_each_within(
         asked = everyone[reach.valid[shard]]
         position, row = candidates(reach.layer, slots[asked])
         if len(position):
-            sub = _whole(reach.layer.table.column(within)).to_numpy(zero_copy_only=False)
+            sub = _integers(reach.layer.table.column(within))
             found.append((place, asked[position], row, sub[row]))
     if not found:
         return []
@@ -209,8 +211,14 @@ def _where_it_changes(numbers: Numbers) -> NDArray[np.bool_]:
 
 
 def integers(table: pa.Table, name: str) -> Numbers:
-    """An integer or timestamp column as 64-bit integers."""
-    numbers: Numbers = _whole(table.column(name).combine_chunks()).to_numpy(zero_copy_only=False)
+    """An integer or timestamp column as 64-bit integers; null is `NULL`."""
+    return _integers(table.column(name).combine_chunks())
+
+
+def _integers(column: pa.Array) -> Numbers:
+    """Exact whole numbers: with a null among them, Arrow would return floats."""
+    whole = _whole(column)
+    numbers: Numbers = (whole.fill_null(NULL) if whole.null_count else whole).to_numpy()
     return numbers
 
 

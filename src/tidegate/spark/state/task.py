@@ -25,6 +25,7 @@ from tidegate.spark.state.layout import (
     shard_of_slot,
 )
 from tidegate.spark.state.lookup import (
+    NULL,
     Reach,
     Reads,
     due_keys,
@@ -254,6 +255,11 @@ class TaskState:
     def _refuse_twice(self, table: pa.Table, numbers: Numbers) -> None:
         within = self.keeper.bound.within
         sub = np.zeros(len(numbers), dtype=np.int64) if within is None else integers(table, within)
+        if within is not None and np.count_nonzero(sub == NULL) > table.column(within).null_count:
+            raise TidegateError(
+                f"operator '{self.keeper.operator}': upserts has {NULL} in the within column "
+                f"'{within}', which cannot be told apart from null; give another value"
+            )
         order = np.lexsort((sub, numbers))
         twice = (numbers[order][1:] == numbers[order][:-1]) & (sub[order][1:] == sub[order][:-1])
         if twice.any():
