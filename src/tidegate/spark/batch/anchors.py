@@ -117,14 +117,13 @@ class Anchors:
 
     def _anchor(self, operator: str, tasks: int, executors: ExecutorNames) -> Anchor:
         kept = self._kept.get(operator)
-        if kept is not None and kept.tasks == tasks and kept.executors == executors:
-            if operator not in self._waits or self._waits[operator][0] > 0:
-                return kept
-        else:
-            self._waits.pop(operator, None)
-        made = self._most_even(tasks, executors)
-        if kept is not None:
+        if kept is not None and (kept.tasks, kept.executors) != (tasks, executors):
             kept.frame.unpersist()
+            self._waits.pop(operator, None)
+            kept = None
+        elif kept is not None and (operator not in self._waits or self._waits[operator][0] > 0):
+            return kept
+        made = self._most_even(kept, tasks, executors)
         if made.surplus:
             _, wait = self._waits.get(operator, (0, FIRST_WAIT))
             self._waits[operator] = (wait, 2 * wait)
@@ -133,16 +132,23 @@ class Anchors:
         self._kept[operator] = made
         return made
 
-    def _most_even(self, tasks: int, executors: ExecutorNames) -> Anchor:
-        """A new anchor: the first that is even, or after some tries the most even of them."""
-        best = _made(self.session, tasks, executors)
-        for _ in range(TRIES - 1):
+    def _most_even(self, best: Anchor | None, tasks: int, executors: ExecutorNames) -> Anchor:
+        """The first new anchor that is even, or after some tries the most even one.
+
+        One that is there already stays unless another is more even: a new one moves state.
+        """
+        for _ in range(TRIES):
+            made = _made(self.session, tasks, executors)
+            if best is None:
+                best = made
+            elif made.surplus < best.surplus:
+                best.frame.unpersist()
+                best = made
+            else:
+                made.frame.unpersist()
             if not best.surplus:
                 break
-            other = _made(self.session, tasks, executors)
-            if other.surplus < best.surplus:
-                best, other = other, best
-            other.frame.unpersist()
+        assert best is not None
         return best
 
     def _tick(self, operator: str) -> None:

@@ -60,7 +60,8 @@ class OpenLayers:
 
     def note_checked(self, mark: Mark) -> None:
         """This process has compared the piece with its checksum, or has written it itself."""
-        self._checked.add(mark)
+        with self._lock:
+            self._checked.add(mark)
 
     def is_time(self, directory: str, batch_id: int) -> bool:
         """Whether to look again for pieces of a directory that are no longer needed."""

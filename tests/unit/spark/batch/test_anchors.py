@@ -92,6 +92,14 @@ def test_an_anchor_that_stayed_lopsided_is_made_again_later_and_ever_less_often(
     assert made[-1] == 4 * TRIES and imitated.held == 1
 
 
+def test_one_that_is_no_more_even_does_not_replace_the_one_that_has_the_state(cluster):
+    imitated, anchors = cluster(LOPSIDED)
+    for _ in range(2 * FIRST_WAIT):
+        anchors.follow("n", ROUTE, 4, TWO)
+    assert len(imitated.frames) == 2 * TRIES
+    assert anchors._kept["n"].frame is imitated.frames[0] and imitated.held == 1
+
+
 def test_it_becomes_even_when_the_busy_executor_is_free(cluster):
     _, anchors = cluster(*[LOPSIDED] * TRIES, EVEN)
     for _ in range(FIRST_WAIT + 1):
@@ -104,7 +112,7 @@ def test_other_executors_begin_anew(cluster):
     imitated, anchors = cluster(LOPSIDED)
     anchors.follow("n", ROUTE, 4, TWO)
     anchors.follow("n", ROUTE, 4, TWO | {"executor_h_3"})
-    assert len(imitated.frames) == 2 * TRIES
+    assert len(imitated.frames) == 2 * TRIES and imitated.held == 1
     assert anchors._waits["n"] == (FIRST_WAIT, 2 * FIRST_WAIT)
 
 
