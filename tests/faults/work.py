@@ -19,8 +19,8 @@ from tidegate.spark.batch.keyed_task import KeyedStage, KeyedTask
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
 from tidegate.spark.batch.report import ShedCounts, TaskReport, once
 from tidegate.spark.batch.worker import HASH, ORDER, TASK, packed
-from tidegate.spark.state.layer import NodeCache
 from tidegate.spark.state.layout import shard_of
+from tidegate.spark.state.node_cache import NodeCache
 from tidegate.spark.state.task import Keeper
 from tidegate.spark.state.version import Version
 

@@ -27,10 +27,11 @@ from tidegate.spark.owner.epochs import Epochs, Fenced
 from tidegate.spark.owner.process import Process
 from tidegate.spark.shedding.ledger import Ledger, SourceTotals
 from tidegate.spark.shedding.sources import ShedSources
-from tidegate.spark.state import files, layer
+from tidegate.spark.state import files
 from tidegate.spark.state.files import Durable
 from tidegate.spark.state.layout import file_schema
 from tidegate.spark.state.manifest import Manifests
+from tidegate.spark.state.node_cache import open_layers
 from tidegate.spark.state.read import read_version
 
 URL = "sim://world/ck"
@@ -155,7 +156,7 @@ class World:
         finally:
             files._filesystem, files._AT_ONCE = plain, at_once
             shutil.rmtree(self.caches, ignore_errors=True)
-            layer._open_layers.clear()
+            open_layers.clear()
 
     def _filesystem_of(self, plain: Callable) -> Callable:
         behind = fs.PyFileSystem(self.disk)

@@ -8,10 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.pipelines.keyed import BoundKeyed
+from tidegate.spark.state.event_times import ALL
 from tidegate.spark.state.files import Durable
-from tidegate.spark.state.layer import NodeCache
 from tidegate.spark.state.layout import file_schema, shard_of, slot_of
 from tidegate.spark.state.manifest import KEPT, Manifests
+from tidegate.spark.state.node_cache import NodeCache
 from tidegate.spark.state.read import read_version
 from tidegate.spark.state.task import Keeper, TaskState
 
@@ -85,20 +86,22 @@ class Store:
                 change = state.change(update)
                 if change is not None:
                     changes.append(change)
+                state.keeper.cache.forget(version, batch_id)
                 self.reads["own"] += len(state.reads.own)
                 self.reads["durable"] += len(state.reads.durable)
                 self.durable_bytes += state.reads.durable_bytes
-        after = version.after(changes, self._newest_event_us(rows), self.bound.delay_us)
+        after = version.after(changes, self._newest_us(rows), self.bound.delay_us, at_us=at_us)
         self.manifests.commit(batch_id, {"op": after})
         kept = range(max(0, batch_id - KEPT + 1), batch_id + 1)
         self.manifests.clean(batch_id, [self.manifests.read(batch, {}) for batch in kept])
         return {"output": pa.concat_tables(outputs), "late_rows": late_rows}
 
-    def _newest_event_us(self, rows: pa.Table) -> int | None:
+    def _newest_us(self, rows: pa.Table) -> dict[str, int]:
         if self.bound.event_time is None:
-            return None
+            return {}
         column = rows[self.bound.event_time]
-        return pc.max(column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())).as_py()
+        newest = pc.max(column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())).as_py()
+        return {} if newest is None else {ALL: newest}
 
     def state(self, batch_id: int, at_us: int = 0) -> pa.Table:
         version = self.manifests.read(batch_id, {"op": SHARDS})["op"]

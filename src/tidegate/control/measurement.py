@@ -37,6 +37,9 @@ class OperatorMeasurement:
     """The node of each task, which caches the state of the task's shards; empty while unknown."""
     durable_bytes: int = 0
     """State that its tasks fetched during the tick because their nodes did not have it."""
+    late_rows: int = 0
+    """Rows that came during the tick after their window or session had closed; they changed
+    nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

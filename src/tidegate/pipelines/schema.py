@@ -8,6 +8,9 @@ from pyspark.sql.types import StructType
 from tidegate.errors import AskedWrongly, nearest
 
 Declared = str | StructType
+BINARY = "UTF8_BINARY"
+"""Spark's name for strings that are compared byte by byte."""
+_COLLATION = b"tidegate.collation"
 
 
 def spark_schema(declared: Declared, what: str) -> StructType:
@@ -29,8 +32,31 @@ def spark_schema(declared: Declared, what: str) -> StructType:
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """The Arrow schema of the tables that Spark passes to Python for this schema."""
-    return to_arrow_schema(schema, timezone="UTC")
+    """The Arrow schema of the tables that Spark passes to Python for this schema.
+
+    Arrow strings have no collation, so a column's collation is noted in its metadata.
+    """
+    columns = to_arrow_schema(schema, timezone="UTC")
+    for number, field in enumerate(schema.fields):
+        name = getattr(field.dataType, "collation", BINARY)
+        if name != BINARY:
+            noted = columns.field(number).with_metadata({_COLLATION: name})
+            columns = columns.set(number, noted)
+    return columns
+
+
+def require_binary(column: pa.Field, what: str) -> None:
+    """Raise an error for a string column that is not compared by its bytes.
+
+    By another collation different strings are equal, but Arrow and NumPy tell them apart.
+    """
+    found = (column.metadata or {}).get(_COLLATION)
+    if found is not None:
+        raise AskedWrongly(
+            f"{what} '{column.name}' has the collation {found.decode()}; expected strings that are "
+            f"compared by their bytes; convert it before the pipeline, as in "
+            f"lower(collate({column.name}, '{BINARY}'))"
+        )
 
 
 def struct_of(schema: pa.Schema) -> StructType:

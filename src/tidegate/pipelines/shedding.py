@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tidegate.errors import AskedWrongly
-from tidegate.pipelines.schema import require_columns
+from tidegate.pipelines.schema import require_binary, require_columns
 
 WEIGHT = "_weight"
 """The column with a kept row's weight, 1 / keep: how many offered rows it represents."""
@@ -130,6 +130,7 @@ def _checked_classes(classes: Mapping[str, ShedClass], what: str) -> dict[str, S
 def _check_class_column(by: str, schema: pa.Schema, what: str) -> None:
     """Refuse a class column whose values cannot be told apart exactly."""
     require_columns((by,), schema, what)
+    require_binary(schema.field(by), f"{what}: the class column")
     kind = schema.field(by).type
     if pa.types.is_nested(kind) or pa.types.is_floating(kind):
         raise AskedWrongly(

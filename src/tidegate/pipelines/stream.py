@@ -20,7 +20,13 @@ from tidegate.pipelines.graph import (
 )
 from tidegate.pipelines.identity import identity_of
 from tidegate.pipelines.keyed import KeyedFunction, PlainFunction, Update
-from tidegate.pipelines.schema import Declared, arrow_schema, require_columns, spark_schema
+from tidegate.pipelines.schema import (
+    Declared,
+    arrow_schema,
+    require_binary,
+    require_columns,
+    spark_schema,
+)
 from tidegate.pipelines.shedding import WEIGHT, ShedClass, shedding_of
 from tidegate.pipelines.task_bounds import Tasks, task_bounds
 from tidegate.units import parse_duration
@@ -186,6 +192,7 @@ class Stream:
                     f"{what}: the key column '{column}' is {kind}; use whole numbers, strings, "
                     "booleans, dates or timestamps"
                 )
+            require_binary(self.schema.field(column), f"{what}: the key column")
         if not 1 <= shards <= MAX_SHARDS:
             raise AskedWrongly(f"{what}: {shards} shards; give 1 to {MAX_SHARDS}")
         if order_by is not None:

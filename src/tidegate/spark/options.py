@@ -87,7 +87,7 @@ class StartOptions(ControlOptions, total=False):
     ]
     cache: Annotated[
         str | Path | None,
-        Option("The nodes' own directory of state files; without it, a temporary one."),
+        Option("The nodes' own directory of state files; default: below spark.local.dir."),
     ]
     sample_every: Annotated[int, Option("Note the arrival of one row in this many.", 1)]
     shared_checkpoint: Annotated[

@@ -1,6 +1,5 @@
 """A handle on a running pipeline: change it while it runs, wait for it, stop it."""
 
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -35,12 +34,12 @@ class Run:
         self,
         graph: Graph,
         segments: dict[str, SegmentRun],
-        local_cache: str | None = None,
+        remove_caches: Callable[[], None] = lambda: None,
         release: Callable[[], None] = lambda: None,
     ) -> None:
         self.name = graph.name
         self._segments = segments
-        self._local_cache = local_cache
+        self._remove_caches = remove_caches
         self._release = release
         self._supervisor = Supervisor(self.name, segments, _spark_is_up, self._clean_up)
 
@@ -54,8 +53,7 @@ class Run:
         self._supervisor.watch()
 
     def _clean_up(self) -> None:
-        if self._local_cache is not None:
-            shutil.rmtree(self._local_cache, ignore_errors=True)
+        self._remove_caches()
         self._release()
 
     def lost(self, error: Fenced) -> None:

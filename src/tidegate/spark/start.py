@@ -2,10 +2,8 @@
 
 import hashlib
 import os
-import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, Unpack
 
 from pyspark.sql import DataFrame, SparkSession
@@ -37,6 +35,7 @@ from tidegate.spark.owner.epochs import Epochs
 from tidegate.spark.owner.owner import Owner, take
 from tidegate.spark.python_workers import start_workers
 from tidegate.spark.run import Run
+from tidegate.spark.state.cache_place import CachePlace, check_place, remove_caches
 from tidegate.spark.state.files import Durable
 from tidegate.spark.state.location import location_of
 from tidegate.units import parse_duration
@@ -115,6 +114,7 @@ def _prepared(
 ) -> Run:
     """Check the checkpoint, take it, and make everything ready to start the queries."""
     place = Checkpoint(Durable(checkpoint))
+    check_place(session, _cache(checkpoint, given))
     owner = take(Epochs(place.root.below("owner")))
     cleaner = Cleaner(graph.name)
 
@@ -144,14 +144,11 @@ def _owned(
     checkpoint = place.root.url
     lay_baseline(place)
     place = place.open(graph, declared)
-    mark = _mark(checkpoint)
     session.dataSource.register(ChannelSource)
     least = session.sparkContext.defaultParallelism
     if assembly is not None:
         least = assembly.bounds.least
-    cache = given["cache"] or os.environ.get(CACHE_VARIABLE)
-    shared = str(Path(tempfile.gettempdir()) / f"tidegate-{os.getuid()}")
-    folder = f"{cache or shared}/{mark}"
+    cache = _cache(checkpoint, given)
     segments: dict[str, SegmentRun] = {}
     for segment in graph.segments():
         reports = Reports(session.sparkContext)
@@ -159,18 +156,17 @@ def _owned(
             segment,
             place,
             NextAllocation(segment.nodes, given["tasks"] or least),
-            Compiler(segment, place.state, folder, reports.accumulator, given["sample_every"]),
+            Compiler(segment, place.state, cache, reports.accumulator, given["sample_every"]),
             reports,
-            Anchors(session, shared=Path(folder).is_absolute()),
+            Anchors(session, shared=cache.shared),
             Lease(owner.epochs, owner.epoch),
             cleaner,
             pipeline=graph.name,
         )
         part.prepare()
         segments[segment.name] = part
-    local_cache = folder if session.sparkContext._jsc.sc().isLocal() else None
     # `prepare` has created all channel directories, so segments can start in any order.
-    run = Run(graph, segments, local_cache, release)
+    run = Run(graph, segments, lambda: remove_caches(session, cache), release)
     owner.on_lost = run.lost
     return run
 
@@ -242,6 +238,11 @@ def _session(graph: Graph) -> SparkSession:
     source = next(node for node in graph.nodes.values() if isinstance(node, Source))
     session: SparkSession = source.frame.sparkSession
     return session
+
+
+def _cache(checkpoint: str, given: Mapping[str, Any]) -> CachePlace:
+    """Where the nodes are to keep the state files of the pipeline with this checkpoint."""
+    return CachePlace(_mark(checkpoint), given["cache"] or os.environ.get(CACHE_VARIABLE))
 
 
 def _mark(checkpoint: str) -> str:

@@ -1,6 +1,6 @@
 """A summary of a run, from its records: latency, cores and changes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
@@ -54,6 +54,8 @@ class Summary:
     """Bytes of state that nodes fetched because they did not have it."""
     held_back: int
     """Decisions that asked for a change and were not acted on."""
+    late_rows: Mapping[str, int]
+    """Rows that came after their window or session had closed, for each operator that had some."""
     arrived_rows: int
     rows: int
     """Rows completed."""
@@ -91,6 +93,7 @@ class Summary:
             "nodes": self.nodes,
             "state_fetched_bytes": self.durable_bytes,
             "held_back": self.held_back,
+            "late_rows": dict(self.late_rows),
             "arrived": self.arrived_rows,
             "rows": self.rows,
             "max_backlog": self.largest_backlog_rows,
@@ -118,6 +121,7 @@ class Summary:
             ("decisions held back", f"{self.held_back:,d}"),
             ("rows arrived", f"{self.arrived_rows:,d}"),
             ("rows completed", f"{self.rows:,d}"),
+            *((f"late rows of '{name}'", f"{rows:,d}") for name, rows in self.late_rows.items()),
             ("largest backlog, rows", f"{self.largest_backlog_rows:,d}"),
         ]
 
@@ -180,10 +184,19 @@ def summarise(
         nodes=max((len(set(one.nodes)) for tick in ticks for one in tick.operators), default=0),
         durable_bytes=sum(one.durable_bytes for tick in ticks for one in tick.operators),
         held_back=made.held_back,
+        late_rows=_late_rows(ticks),
         arrived_rows=round(sum(tick.arrival_rate * tick.interval_s for tick in ticks)),
         rows=round(sum(tick.processed_rate * tick.interval_s for tick in ticks)),
         largest_backlog_rows=round(max(tick.backlog_rows for tick in ticks)),
     )
+
+
+def _late_rows(ticks: Sequence[Measurement]) -> dict[str, int]:
+    """The late rows of each operator that had some."""
+    late: dict[str, int] = {}
+    for operator in (one for tick in ticks for one in tick.operators if one.late_rows):
+        late[operator.name] = late.get(operator.name, 0) + operator.late_rows
+    return late
 
 
 @dataclass(frozen=True, slots=True)

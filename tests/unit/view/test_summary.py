@@ -129,6 +129,19 @@ def test_state_that_nodes_fetched_is_said_where_there_are_several() -> None:
     assert summarise(records).document()["state_fetched_bytes"] == 3 * 2**20
 
 
+def test_late_rows_are_said_for_each_operator_that_had_some() -> None:
+    assert not any("late rows" in label for label, _ in summarise(surge()).lines())
+    records = surge()
+    for tick, late_rows in enumerate((2, 0, 1500)):
+        parse, per_ad = records[tick].measurement.operators
+        told = dataclasses.replace(per_ad, late_rows=late_rows)
+        records[tick] = measured(records[tick], operators=(parse, told))
+        assert Record.from_json(records[tick].to_json()) == records[tick]
+    summary = summarise(records)
+    assert dict(summary.lines())["late rows of 'per_ad'"] == "1,502"
+    assert summary.document()["late_rows"] == {"per_ad": 1502}
+
+
 def test_no_record_is_refused() -> None:
     with pytest.raises(AskedWrongly, match="no record to summarise"):
         summarise([])

@@ -21,6 +21,10 @@ from tidegate.pipelines.functions.times import duration_us, microseconds_of
 from tidegate.pipelines.identity import Identity, identity_of
 from tidegate.pipelines.keyed import BoundKeyed, KeyedBatch, Update
 
+PAIRS_PER_BLOCK = 1 << 22
+"""Pairs of a row and a window that are in memory at once. In sliding windows a row counts many
+times, so the rows of a batch are folded in blocks, each after those before it."""
+
 
 @dataclass(frozen=True, slots=True)
 class BoundWindow:
@@ -34,31 +38,83 @@ class BoundWindow:
         """Fold rows into their open windows, and remove closed windows from the state."""
         over_us = NEVER_CLOSED_US if batch.watermark_us is None else batch.watermark_us
         known = self.table.known(batch)
-        row, number, late_rows = self._windows(batch, over_us)
-        pairs = Pairs.of(batch.row_key[row], number, batch.keys.num_rows)
-        place = pairs.find(known.key, known.start_us // self.every_us)
-        touched = np.flatnonzero(place >= 0)
+        names = [field.name for field in self.table.fold.state]
+        state = Windowed(known.key, known.start_us // self.every_us, batch.state.select(names))
+        changed = state.none()
+        late_rows = 0
+        block = max(1, PAIRS_PER_BLOCK // self.reach)
+        for start in range(0, max(1, batch.rows.num_rows), block):
+            rows, row_key = batch.rows.slice(start, block), batch.row_key[start : start + block]
+            changed, late = self._folded(
+                rows, row_key, batch.keys.num_rows, state, changed, over_us
+            )
+            late_rows += late
+        if batch.rows.num_rows > block:
+            changed = changed.in_order()
+        start_us = changed.number * self.every_us
+        spans = Spans(changed.key, start_us, start_us + self.size_us)
+        columns = {name: changed.columns[name].combine_chunks() for name in names}
+        closed = known.end_us <= over_us
+        moved = np.zeros_like(closed)
+        return self.table.update(batch, spans, columns, known, closed, moved, late_rows)
+
+    @property
+    def reach(self) -> int:
+        """The number of windows that a row lies in, at most."""
+        return -(-self.size_us // self.every_us)
+
+    def _folded(
+        self,
+        rows: pa.Table,
+        row_key: Numbers,
+        keys: int,
+        state: "Windowed",
+        changed: "Windowed",
+        over_us: int,
+    ) -> tuple["Windowed", int]:
+        """The changed windows after these rows, and how many of the rows were late.
+
+        A window that earlier rows of the batch changed continues from there, another one from the
+        state.
+        """
+        row, number, late_rows = self._windows(rows, over_us)
+        pairs = Pairs.of(row_key[row], number, keys)
+        again = pairs.find(changed.key, changed.number)
+        from_state = pairs.find(state.key, state.number)
+        if len(changed.key):
+            later = np.zeros(len(pairs.key), dtype=np.bool_)
+            later[again[again >= 0]] = True
+            known = np.flatnonzero(from_state >= 0)
+            from_state[known[later[from_state[known]]]] = -1
+        touched, touched_again = np.flatnonzero(from_state >= 0), np.flatnonzero(again >= 0)
+        before = state.columns.take(pa.array(touched))
+        if len(touched_again):
+            before = pa.concat_tables([before, changed.columns.take(pa.array(touched_again))])
         folded = self.table.fold.fold(
             Groups(
-                rows=rows_taken(batch.rows, self.table.fold.needs, row),
+                rows=rows_taken(rows, self.table.fold.needs, row),
                 row_group=pairs.group,
-                state=self.table.state_columns(batch, touched),
-                state_group=place[touched],
+                state=before,
+                state_group=np.concatenate([from_state[touched], again[touched_again]]),
                 count=len(pairs.key),
             )
         )
-        start_us = pairs.sub[folded.groups] * self.every_us
-        spans = Spans(pairs.key[folded.groups], start_us, start_us + self.size_us)
-        closed = known.end_us <= over_us
-        moved = np.zeros_like(closed)
-        return self.table.update(batch, spans, folded.columns, known, closed, moved, late_rows)
+        new = np.zeros(len(pairs.key), dtype=np.bool_)
+        new[folded.groups] = True
+        stays = again < 0
+        stays[touched_again] = ~new[again[touched_again]]
+        columns = pa.Table.from_arrays(
+            [folded.columns[name] for name in state.columns.column_names],
+            schema=state.columns.schema,
+        )
+        after = Windowed(pairs.key[folded.groups], pairs.sub[folded.groups], columns)
+        return changed.where(stays).and_then(after), late_rows
 
-    def _windows(self, batch: KeyedBatch, over_us: int) -> tuple[Numbers, Numbers, int]:
+    def _windows(self, rows: pa.Table, over_us: int) -> tuple[Numbers, Numbers, int]:
         """Pairs (row, window number) for all open windows of each row, and the late rows' count."""
-        time_us, present = microseconds_of(batch.rows[self.table.event_time])
+        time_us, present = microseconds_of(rows[self.table.event_time])
         newest = time_us // self.every_us
-        reach = -(-self.size_us // self.every_us)
-        number = newest[:, None] - np.arange(reach)
+        number = newest[:, None] - np.arange(self.reach)
         end_us = number * self.every_us + self.size_us
         inside: Mask = (end_us > time_us[:, None]) & (end_us > over_us)
         if present is not None:
@@ -66,6 +122,43 @@ class BoundWindow:
         row, nth = np.nonzero(inside)  # row by row, which keeps the order of the rows
         late_rows = len(time_us) - int(np.count_nonzero(inside.any(axis=1)))
         return row, number[row, nth], late_rows
+
+
+@dataclass(frozen=True, slots=True)
+class Windowed:
+    """Windows of keys, with the fold's columns of each."""
+
+    key: Numbers
+    number: Numbers
+    columns: pa.Table
+
+    def none(self) -> "Windowed":
+        """No window, with the same columns."""
+        return Windowed(self.key[:0], self.number[:0], self.columns.slice(0, 0))
+
+    def where(self, chosen: Mask) -> "Windowed":
+        """The chosen windows."""
+        if chosen.all():
+            return self
+        return Windowed(
+            self.key[chosen], self.number[chosen], self.columns.filter(pa.array(chosen))
+        )
+
+    def and_then(self, others: "Windowed") -> "Windowed":
+        """These windows, then the others."""
+        if not len(self.key):
+            return others
+        return Windowed(
+            np.concatenate([self.key, others.key]),
+            np.concatenate([self.number, others.number]),
+            pa.concat_tables([self.columns, others.columns]),
+        )
+
+    def in_order(self) -> "Windowed":
+        """The same by key and number."""
+        order = np.lexsort((self.number, self.key))
+        columns = self.columns.take(pa.array(order))
+        return Windowed(self.key[order], self.number[order], columns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,15 @@ blocks are (a shuffle prefers hosts, never an executor). So tasks are renumbered
 route is relabelled so that as many shards as possible stay on the executor that caches them, or on
 its host where the executors of a host share a cache. After a rescale or the loss of an executor,
 only the shards that must move do.
+
+Spark puts the blocks where cores are free at that moment, so a busy executor may get none of them,
+and would then get no task for as long as the anchor lasts. An anchor whose blocks are lopsided is
+made again at once, a few times, and the most even one is kept. If that one is still lopsided, it is
+made again later, each time after twice as many micro-batches.
 """
 
 import itertools
+from collections import Counter
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
@@ -24,6 +30,10 @@ ExecutorNames = frozenset[str]
 _serial = itertools.count()
 ALONE: ExecutorNames = frozenset()
 """Everything runs in one process: there is no place to choose."""
+TRIES = 3
+"""How often an anchor is made at once until its blocks are even."""
+FIRST_WAIT = 16
+"""Micro-batches until a lopsided anchor is made again for the first time; then it doubles."""
 
 
 def host_of(place: str) -> str:
@@ -61,6 +71,19 @@ class Anchor:
     places: tuple[str, ...]
     """The executor that holds each task's block, as Spark names it."""
 
+    @property
+    def surplus(self) -> int:
+        """Blocks that the fullest executor has beyond its even share, and blocks without a place.
+
+        Zero: every executor gets as many tasks as it can expect, or there is only one.
+        """
+        if not self.executors:
+            return 0
+        held = Counter(place for place in self.places if place)
+        even = -(-self.tasks // len(self.executors))
+        lost = self.tasks - held.total()
+        return max(0, max(held.values(), default=0) - even) + lost
+
 
 @dataclass(slots=True)
 class Anchors:
@@ -71,6 +94,9 @@ class Anchors:
     """Whether the executors of a host share a cache: then any of them has a shard's state."""
     _kept: dict[str, Anchor] = field(default_factory=dict)
     _homes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _waits: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """For operators with a lopsided anchor: micro-batches until it is made again, and how many it
+    will wait after that."""
 
     def of(self, operator: str, tasks: int, executors: ExecutorNames) -> DataFrame:
         """The anchor of an operator with so many tasks on these executors."""
@@ -80,6 +106,7 @@ class Anchors:
         """The route of a new batch, its tasks renumbered so that shards stay where they are."""
         if executors == ALONE:
             return route
+        self._tick(operator)
         anchor = self._anchor(operator, tasks, executors)
         nodes = tuple(host_of(place) if self.shared else place for place in anchor.places)
         homes = self._homes.get(operator)
@@ -90,27 +117,65 @@ class Anchors:
 
     def _anchor(self, operator: str, tasks: int, executors: ExecutorNames) -> Anchor:
         kept = self._kept.get(operator)
-        if kept is not None and kept.tasks == tasks and kept.executors == executors:
-            return kept
-        # Spark caches by plan: anchors with equal plans would share one cache and lose it together.
-        first = next(_serial) << 32
-        numbers = self.session.range(first, first + tasks, 1, tasks)
-        rows = numbers.selectExpr(f"cast(id - {first} as int) as {TASK}")
-        frame = rows.repartitionById(tasks, F.col(TASK)).persist()
-        places: tuple[str, ...] = ()
-        if executors != ALONE:
-            frame.count()  # now, so that every block has its place
-            places = _places(frame, tasks)
-        if kept is not None:
+        if kept is not None and (kept.tasks, kept.executors) != (tasks, executors):
             kept.frame.unpersist()
-        self._kept[operator] = Anchor(frame, tasks, executors, places)
-        return self._kept[operator]
+            self._waits.pop(operator, None)
+            kept = None
+        elif kept is not None and (operator not in self._waits or self._waits[operator][0] > 0):
+            return kept
+        made = self._most_even(kept, tasks, executors)
+        if made.surplus:
+            _, wait = self._waits.get(operator, (0, FIRST_WAIT))
+            self._waits[operator] = (wait, 2 * wait)
+        else:
+            self._waits.pop(operator, None)
+        self._kept[operator] = made
+        return made
+
+    def _most_even(self, best: Anchor | None, tasks: int, executors: ExecutorNames) -> Anchor:
+        """The first new anchor that is even, or after some tries the most even one.
+
+        One that is there already stays unless another is more even: a new one moves state.
+        """
+        for _ in range(TRIES):
+            made = _made(self.session, tasks, executors)
+            if best is None:
+                best = made
+            elif made.surplus < best.surplus:
+                best.frame.unpersist()
+                best = made
+            else:
+                made.frame.unpersist()
+            if not best.surplus:
+                break
+        assert best is not None
+        return best
+
+    def _tick(self, operator: str) -> None:
+        """One more micro-batch has begun with a lopsided anchor."""
+        if operator in self._waits:
+            left, wait = self._waits[operator]
+            self._waits[operator] = (left - 1, wait)
 
     def release(self) -> None:
         """Drop the cached blocks."""
         for anchor in self._kept.values():
             anchor.frame.unpersist()
         self._kept.clear()
+        self._waits.clear()
+
+
+def _made(session: SparkSession, tasks: int, executors: ExecutorNames) -> Anchor:
+    """A new anchor; on a cluster its blocks are computed, so that they have their places."""
+    # Spark caches by plan: anchors with equal plans would share one cache and lose it together.
+    first = next(_serial) << 32
+    numbers = session.range(first, first + tasks, 1, tasks)
+    rows = numbers.selectExpr(f"cast(id - {first} as int) as {TASK}")
+    frame = rows.repartitionById(tasks, F.col(TASK)).persist()
+    if executors == ALONE:
+        return Anchor(frame, tasks, executors, ())
+    frame.count()
+    return Anchor(frame, tasks, executors, _places(frame, tasks))
 
 
 def _places(frame: DataFrame, tasks: int) -> tuple[str, ...]:

@@ -4,11 +4,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidegate.errors import TidegateError
 from tidegate.pipelines.graph import Channel, Keyed, Map, Merge, Node, Segment, Sink, Source
+from tidegate.pipelines.origins import origins_of
 from tidegate.pipelines.schema import struct_of
 from tidegate.pipelines.walks import reader_counts, timed_source
 from tidegate.spark.batch.anchors import Anchors, ExecutorNames
@@ -16,11 +18,12 @@ from tidegate.spark.batch.keyed_task import KeyedStage, KeyedTask
 from tidegate.spark.batch.map_task import MapStage, MapTask
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
 from tidegate.spark.batch.unanchored import unanchored
-from tidegate.spark.batch.worker import HASH, ORDER, TASK, packed
+from tidegate.spark.batch.worker import HASH, ORDER, ORIGIN, TASK, packed
 from tidegate.spark.measure.stamps import ArrivalSample
 from tidegate.spark.shedding.sources import ShedSources
+from tidegate.spark.state.cache_place import CachePlace
 from tidegate.spark.state.files import Durable
-from tidegate.spark.state.layer import NodeCache
+from tidegate.spark.state.node_cache import NodeCache
 from tidegate.spark.state.task import Keeper
 from tidegate.spark.state.version import Version
 
@@ -59,7 +62,7 @@ class Compiler:
         self,
         segment: Segment,
         state: Callable[[str], Durable],
-        cache: str,
+        cache: CachePlace,
         accumulator: Any,
         sample_every: int = 1,
     ) -> None:
@@ -67,6 +70,7 @@ class Compiler:
         self._accumulator = accumulator
         self._stages: dict[str, bytes] = {}
         self._readers = reader_counts(segment)
+        self._origins = origins_of(segment)
         self.sources = ShedSources(segment, accumulator, sample_every)
         for node in segment.nodes:
             if not isinstance(node, Map | Keyed):
@@ -74,10 +78,11 @@ class Compiler:
             offered = self.sources.classes_counted_by(node)
             sample = arrival_sample(segment, node, sample_every)
             if isinstance(node, Map):
-                stage = MapStage(node.name, node.function, node.schema, sample, offered)
+                carried = node.name in self._origins.carried
+                stage = MapStage(node.name, node.function, node.schema, sample, offered, carried)
                 self._stages[node.name] = packed(stage)
             else:
-                folder = NodeCache(f"{cache}/{node.name}", state(node.name), node.shards)
+                folder = NodeCache(node.name, state(node.name), node.shards, cache)
                 keeper = Keeper(
                     operator=node.name,
                     key=node.key_schema,
@@ -86,7 +91,9 @@ class Compiler:
                     ttl_us=node.ttl_us,
                 )
                 self._stages[node.name] = packed(
-                    KeyedStage(keeper, node.rows, node.order_by, sample, offered)
+                    KeyedStage(
+                        keeper, node.rows, node.order_by, sample, offered, self._origins.names
+                    )
                 )
 
     def frames(
@@ -107,7 +114,7 @@ class Compiler:
         for node in (*self._segment.reads, *self._segment.nodes):
             if node.name in made.of or isinstance(node, Sink):
                 continue
-            frame = self._frame(node, batch, many, made.of, plan, versions, anchors, executors)
+            frame = self._frame(node, batch, many, made, plan, versions, anchors, executors)
             # An input that nothing is added to is the batch itself, which is kept already.
             raw = isinstance(node, Channel) or (isinstance(node, Source) and not sheds)
             shared = readers[node.name] > 1 and not raw
@@ -115,7 +122,12 @@ class Compiler:
                 isinstance(other, Sink) and other.write and node.name in other.inputs
                 for other in self._segment.nodes
             )
-            made.of[node.name] = made.keep(frame) if shared or shown else frame
+            if shared or shown:
+                frame = made.keep(frame)
+            if node.name in self._origins.carried:
+                made.with_origin[node.name] = frame
+                frame = frame.drop(ORIGIN)
+            made.of[node.name] = frame
         return made
 
     def _frame(
@@ -123,31 +135,41 @@ class Compiler:
         node: Node,
         batch: DataFrame,
         many: bool,
-        made: Mapping[str, DataFrame],
+        made: "Frames",
         plan: BatchPlan,
         versions: Mapping[str, Version],
         anchors: Anchors,
         executors: ExecutorNames,
     ) -> DataFrame:
+        carried = self._origins.carried
         if isinstance(node, Source | Channel):
             rows = batch
             if many:
                 rows = batch.filter(F.col(INPUT) == node.name).select(f"`{node.name}`.*")
             return self.sources.rows(node, rows, plan) if isinstance(node, Source) else rows
         if isinstance(node, Map):
-            return self._map(node, made[node.inputs[0]], plan)
+            return self._map(node, made.rows(node.inputs[0], node.name in carried), plan)
         if isinstance(node, Merge):
-            union = made[node.inputs[0]]
-            for name in node.inputs[1:]:
-                union = union.unionByName(made[name])
+            branches = [self._branch(name, made, node.name in carried) for name in node.inputs]
+            union = branches[0]
+            for branch in branches[1:]:
+                union = union.unionByName(branch)
             return union
         if isinstance(node, Keyed):
             entry = plan.operators[node.name]
             anchor = None
             if not unanchored(self._segment, node, executors):
                 anchor = anchors.of(node.name, entry.tasks, executors)
-            return self._keyed(node, made[node.inputs[0]], entry, plan, versions, anchor)
+            rows = made.rows(node.inputs[0], bool(self._origins.told_apart(node)))
+            return self._keyed(node, rows, entry, plan, versions, anchor)
         raise TidegateError(f"'{node.name}' cannot stand inside a segment")
+
+    def _branch(self, name: str, made: "Frames", with_origin: bool) -> DataFrame:
+        """The rows that a merge reads, with the number of their origin where that is needed."""
+        if not with_origin or name in self._origins.carried:
+            return made.rows(name, with_origin)
+        (origin,) = self._origins.of[name]
+        return made.of[name].withColumn(ORIGIN, F.lit(self._origins.numbers[origin]))
 
     def _map(self, node: Map, rows: DataFrame, plan: BatchPlan) -> DataFrame:
         entry = plan.operators.get(node.name)
@@ -163,7 +185,10 @@ class Compiler:
         tasks = None if entry is None else entry.tasks
         stage = self._stages[node.name]
         task = MapTask(stage, plan.batch_id, self._accumulator, intake.shed, tasks)
-        return rows.mapInArrow(lambda blocks: task(blocks), struct_of(node.schema))
+        schema = node.schema
+        if node.name in self._origins.carried:
+            schema = schema.append(pa.field(ORIGIN, pa.int32()))
+        return rows.mapInArrow(lambda blocks: task(blocks), struct_of(schema))
 
     def _keyed(
         self,
@@ -207,6 +232,12 @@ class Frames:
 
     of: dict[str, DataFrame] = field(default_factory=dict)
     kept: list[DataFrame] = field(default_factory=list)
+    with_origin: dict[str, DataFrame] = field(default_factory=dict)
+    """The same rows with their origin in a hidden column, where an operator needs it."""
+
+    def rows(self, name: str, with_origin: bool) -> DataFrame:
+        """The rows of a node, as the user knows them or with their origin."""
+        return self.with_origin[name] if with_origin else self.of[name]
 
     def keep(self, frame: DataFrame) -> DataFrame:
         """Compute it once, however often it is read."""

@@ -10,12 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as compute
 from numpy.typing import NDArray
 
-from tidegate.pipelines.keyed import KeyedBatch, Update
+from tidegate.pipelines.keyed import Update
 from tidegate.spark.batch.failure import told_of
 from tidegate.spark.batch.report import TaskReport
 from tidegate.spark.batch.worker import (
     HASH,
     ORDER,
+    ORIGIN,
     TASK,
     node_of,
     part_of_task,
@@ -26,6 +27,7 @@ from tidegate.spark.batch.worker import (
 from tidegate.spark.measure.stamps import ArrivalSample
 from tidegate.spark.shedding.task import ShedStage, ShedTask, class_rows
 from tidegate.spark.state.conform import conform
+from tidegate.spark.state.event_times import ALL
 from tidegate.spark.state.layout import shard_of, slot_of
 from tidegate.spark.state.task import Keeper, TaskState
 from tidegate.spark.state.version import Version
@@ -44,6 +46,8 @@ class KeyedStage:
     arrivals: ArrivalSample | None = None
     offered: ShedStage | None = None
     """The source whose rows it counts by class; None when it is not the first to read one."""
+    origins: tuple[str, ...] = ()
+    """The sources by the numbers in its rows' hidden column; empty without such a column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,7 @@ class KeyedTask:
             rows = shedder.kept(rows)
             self.shed.tell(shedder, started_s, task)
         clock = time.perf_counter()
+        newest_us = newest_events(rows, keeper.bound.event_time, stage.origins)
         if rows is None:
             rows, hashes = stage.rows.empty_table(), np.empty(0, dtype=np.int64)
         else:
@@ -101,6 +106,7 @@ class KeyedTask:
             function_s = time.perf_counter() - before
             output = self._output(keeper, update)
             change = state.change(update)
+        keeper.cache.forget(self.version, self.batch_id)
         if self.batch_id % _PRUNE_EVERY == task % _PRUNE_EVERY:
             keeper.cache.prune(self.version.names, self.batch_id - 2)
         self.accumulator.add(
@@ -122,7 +128,7 @@ class KeyedTask:
                     durable_reads=len(state.reads.durable),
                     durable_bytes=state.reads.durable_bytes,
                     node=node_of(keeper.cache),
-                    newest_event_us=newest_event_us(batch, keeper.bound.event_time),
+                    newest_us=newest_us,
                     late_rows=update.late_rows,
                     stamps=None if stage.arrivals is None else stage.arrivals.of(rows),
                     sampled=1 if stage.arrivals is None else stage.arrivals.every,
@@ -167,10 +173,24 @@ def in_order(rows: pa.Table, order_by: str | None) -> tuple[pa.Table, NDArray[np
     return rows.take(pa.array(sort)), hashes[sort]
 
 
-def newest_event_us(batch: KeyedBatch, event_time: str | None) -> int | None:
-    """The newest event time among the rows."""
-    if event_time is None or not batch.rows.num_rows:
-        return None
-    column = batch.rows.column(event_time)
-    newest = compute.max(column.cast(pa.timestamp("us", column.type.tz))).value
-    return None if newest is None else int(newest)
+def newest_events(
+    rows: pa.Table | None, event_time: str | None, origins: tuple[str, ...]
+) -> dict[str, int]:
+    """The newest event of the rows, by the source that they came from.
+
+    Without a column that tells the sources apart, all rows count as coming from one.
+    """
+    if rows is None or event_time is None or not rows.num_rows:
+        return {}
+    column = rows.column(event_time)
+    times = column.cast(pa.timestamp("us", column.type.tz), safe=False)
+    if ORIGIN not in rows.column_names:
+        newest = compute.max(times).value
+        return {} if newest is None else {ALL: int(newest)}
+    parts = pa.table({"at": times, "origin": rows.column(ORIGIN)})
+    found = parts.group_by("origin").aggregate([("at", "max")])
+    return {
+        origins[code]: int(newest.value)
+        for code, newest in zip(found["origin"].to_pylist(), found["at_max"], strict=True)
+        if newest.is_valid
+    }

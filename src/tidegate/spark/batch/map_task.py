@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from tidegate.control.learning.sojourn import Stamps, merged
 from tidegate.spark.batch.failure import told_of
-from tidegate.spark.batch.worker import ORDER, part_report, unpacked, without_ours
+from tidegate.spark.batch.worker import ORDER, ORIGIN, part_report, unpacked, without_ours
 from tidegate.spark.measure.stamps import ArrivalSample
 from tidegate.spark.shedding.task import ShedStage, ShedTask, class_rows
 from tidegate.spark.state.conform import conform
@@ -25,6 +26,8 @@ class MapStage:
     arrivals: ArrivalSample | None = None
     offered: ShedStage | None = None
     """The source whose rows it counts by class; None when it is not the first to read one."""
+    origins: bool = False
+    """Whether its rows carry their origin in a hidden column, which those that leave it need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +66,7 @@ class MapTask:
                 by_class.append(class_rows(table, stage.offered))
             before = time.perf_counter()
             with told_of(stage.operator):
-                result = stage.function(without_ours(table))
-                if not isinstance(result, pa.Table):
-                    raise TypeError(
-                        f"the function returned {type(result).__name__}, expected a pyarrow.Table"
-                    )
-                result = conform(result, stage.schema, f"operator '{stage.operator}'")
+                result = mapped_by_origin(stage, table) if stage.origins else mapped(stage, table)
             busy_s += time.perf_counter() - before
             rows_in += table.num_rows
             rows_out += result.num_rows
@@ -88,3 +86,26 @@ class MapTask:
             class_rows=tuple(sum(part) for part in zip(*by_class, strict=True)),
         )
         self.accumulator.add([told])
+
+
+def mapped(stage: MapStage, table: pa.Table) -> pa.Table:
+    """The user's function on rows, without the columns that we added."""
+    result = stage.function(without_ours(table))
+    if not isinstance(result, pa.Table):
+        raise TypeError(f"the function returned {type(result).__name__}, expected a pyarrow.Table")
+    return conform(result, stage.schema, f"operator '{stage.operator}'")
+
+
+def mapped_by_origin(stage: MapStage, table: pa.Table) -> pa.Table:
+    """The function once for the rows of each origin: what comes out has the origin of these rows.
+
+    The function may drop, repeat or reorder rows, so nothing else tells where its rows come from.
+    """
+    origin = table.column(ORIGIN).to_numpy()
+    parts = []
+    for number in np.unique(origin):
+        mine = origin == number
+        result = mapped(stage, table if mine.all() else table.filter(pa.array(mine)))
+        numbers = pa.array(np.full(result.num_rows, number, dtype=np.int32))
+        parts.append(result.append_column(ORIGIN, numbers))
+    return pa.concat_tables(parts)

@@ -5,8 +5,8 @@ after its output was lost adds a second time. A report therefore names the batch
 part of it that it is about, and the last such report counts.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -60,8 +60,10 @@ class TaskReport:
     """Bytes that were fetched because the node did not have them."""
     node: str = ""
     """The node whose cache it used (`worker.node_of`); empty for a stage without state."""
-    newest_event_us: int | None = None
+    newest_us: Mapping[str, int] = field(default_factory=dict)
+    """The newest event of each source that its rows came from, for operators with event time."""
     late_rows: int = 0
+    """Rows that came after their window or session had closed."""
     stamps: Stamps | None = None
     """When its rows arrived, for operators that read a source with an arrival column."""
     sampled: int = 1
@@ -116,3 +118,12 @@ def once(reports: Iterable[TaskReport]) -> list[TaskReport]:
     """The last report of each (operator, task, part)."""
     last = {(report.operator, report.task, report.part): report for report in reports}
     return list(last.values())
+
+
+def newest_of(reports: Iterable[TaskReport]) -> dict[str, int]:
+    """The newest event of each source over all tasks of an operator."""
+    newest: dict[str, int] = {}
+    for report in reports:
+        for source, us in report.newest_us.items():
+            newest[source] = max(us, newest.get(source, us))
+    return newest

@@ -14,14 +14,16 @@ from typing import Protocol
 from tidegate.control.row_counts import SourceCount
 from tidegate.errors import TidegateError
 from tidegate.pipelines.graph import Segment
+from tidegate.pipelines.origins import origins_of
 from tidegate.spark.batch.channel import Log
 from tidegate.spark.batch.checkpoint import Checkpoint
 from tidegate.spark.batch.next_allocation import NextAllocation
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan, Plans
-from tidegate.spark.batch.report import TaskReport
+from tidegate.spark.batch.report import TaskReport, newest_of
 from tidegate.spark.batch.step import Step, Steps
 from tidegate.spark.owner.epochs import Epoch, Epochs, Fenced
 from tidegate.spark.shedding.ledger import SourceTotals
+from tidegate.spark.state.event_times import ALL
 from tidegate.spark.state.files import Durable, Missing
 from tidegate.spark.state.manifest import KEPT, Manifest, Manifests
 from tidegate.spark.state.version import Version
@@ -205,7 +207,8 @@ class Transactions:
         sources = self.counts.enter(plan, reports)
         steps.reached(Step.ENTERED)
         after = {
-            name: self._after(name, version, reports) for name, version in before.versions.items()
+            name: self._after(name, version, reports, plan.at_us)
+            for name, version in before.versions.items()
         }
         kept = self.checkpoint.names.to_kept(after)
         self._current = (batch_id, self.manifests.commit(batch_id, kept, channels))
@@ -270,12 +273,14 @@ class Transactions:
             for name, previous in before.channels.items()
         }
 
-    def _after(self, name: str, version: Version, reports: list[TaskReport]) -> Version:
+    def _after(self, name: str, version: Version, reports: list[TaskReport], at_us: int) -> Version:
         own = [report for report in reports if report.operator == name]
         changes = [report.change for report in own if report.change is not None]
-        newest = [r.newest_event_us for r in own if r.newest_event_us is not None]
-        delay_us = next(node.bound.delay_us for node in self.segment.keyed if node.name == name)
-        return version.after(changes, max(newest) if newest else None, delay_us)
+        node = next(node for node in self.segment.keyed if node.name == name)
+        sources = origins_of(self.segment).told_apart(node) or (ALL,)
+        return version.after(
+            changes, newest_of(own), node.bound.delay_us, sources=sources, at_us=at_us
+        )
 
     def _committed(self) -> int | None:
         """The newest batch that is committed; an error if its manifest and Spark's log disagree."""

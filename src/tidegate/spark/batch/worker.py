@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark import TaskContext, cloudpickle
 
 from tidegate.spark.batch.report import TaskReport
-from tidegate.spark.state.layer import NodeCache
+from tidegate.spark.state.node_cache import NodeCache
 
 HASH = "__hash"
 """The hash of a row's key: its shard follows from it."""
@@ -19,7 +19,10 @@ ORDER = "__order"
 """The place of a row in its source, given before a shuffle mixes the rows."""
 TASK = "__task"
 """The task that a row is routed to."""
-OURS = (HASH, ORDER, TASK)
+ORIGIN = "__origin"
+"""The source that a row came from, by number: only where an operator with event time reads several
+(`pipelines.origins`)."""
+OURS = (HASH, ORDER, TASK, ORIGIN)
 
 
 def packed(stage: object) -> bytes:
@@ -40,8 +43,8 @@ def place() -> str:
 
 
 def node_of(cache: NodeCache) -> str:
-    """Who shares this cache: the whole host, or with a relative directory one executor."""
-    return socket.gethostname() if Path(cache.directory).is_absolute() else place()
+    """Who shares this cache: the whole host, or with a directory of its own one executor."""
+    return socket.gethostname() if cache.shared else place()
 
 
 def without_ours(table: pa.Table) -> pa.Table:

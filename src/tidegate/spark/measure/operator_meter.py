@@ -67,6 +67,7 @@ class OperatorMeter:
             shard_rows=_shard_rows(node, reports),
             nodes=nodes if len(nodes) == tasks else (),
             durable_bytes=sum(report.durable_bytes for report in reports),
+            late_rows=sum(report.late_rows for report in reports),
         )
 
 

@@ -8,6 +8,7 @@ import errno
 import functools
 import json
 import os
+import shutil
 import uuid
 from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -222,7 +223,7 @@ class Durable:
         try:
             os.link(local_file, aside)
         except OSError:
-            Path(aside).write_bytes(local_file.read_bytes())
+            shutil.copyfile(local_file, aside)  # in blocks: the file may be large
         Path(aside).replace(target)
 
     def remove(self, name: str) -> None:

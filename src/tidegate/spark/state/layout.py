@@ -51,9 +51,14 @@ def shard_bounds(slots: Slots, shards: int) -> NDArray[np.int64]:
 
 def file_schema(key: pa.Schema, bound: BoundKeyed) -> pa.Schema:
     """The columns of a state file: Tidegate's own, the key's, the state's."""
+    return with_system(pa.schema([*key, *bound.state]))
+
+
+def with_system(schema: pa.Schema) -> pa.Schema:
+    """The columns of a state file whose key and state have these columns."""
     ours = [
         pa.field(SLOT, pa.uint64(), nullable=False),
         pa.field(DEAD, pa.bool_(), nullable=False),
         pa.field(EXPIRES, pa.int64(), nullable=False),
     ]
-    return pa.schema([*ours, *key, *bound.state])
+    return pa.schema([*ours, *(column for column in schema if column.name not in SYSTEM)])

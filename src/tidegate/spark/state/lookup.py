@@ -8,11 +8,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tidegate.spark.state.identity import same_keys
-from tidegate.spark.state.layer import Layer, NodeCache
+from tidegate.spark.state.layer import Layer
 from tidegate.spark.state.layout import DEAD, EXPIRES, NEVER_US, SLOT, Slots, shard_of_slot
+from tidegate.spark.state.node_cache import NodeCache
 from tidegate.spark.state.version import Piece, Version
 
 Numbers = NDArray[np.int64]
+NULL = np.iinfo(np.int64).min
+"""Stands for null in a `within` column; as a value it is refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,11 @@ class Reads:
 
 
 def open_chains(
-    cache: NodeCache, version: Version, shards: Collection[int], reads: Reads
+    cache: NodeCache,
+    version: Version,
+    shards: Collection[int],
+    reads: Reads,
+    schema: pa.Schema,
 ) -> list[Reach]:
     """Map all pieces in the chains of these shards, newest first."""
     wanted = np.zeros((len(version.files), version.shards), dtype=np.bool_)
@@ -51,7 +58,7 @@ def open_chains(
             mine = wanted[number, piece.first_shard : piece.last_shard + 1]
             if not mine.any():
                 continue
-            layer, own = cache.layer(file.name, index)
+            layer, own = cache.layer(file, index, schema)
             if not own:
                 reads.durable_bytes += layer.table.nbytes
             held = np.flatnonzero(
@@ -140,7 +147,7 @@ def _newest_of_each_within(
         asked = everyone[reach.valid[shard]]
         position, row = candidates(reach.layer, slots[asked])
         if len(position):
-            sub = _whole(reach.layer.table.column(within)).to_numpy(zero_copy_only=False)
+            sub = _integers(reach.layer.table.column(within))
             found.append((place, asked[position], row, sub[row]))
     if not found:
         return []
@@ -204,8 +211,14 @@ def _where_it_changes(numbers: Numbers) -> NDArray[np.bool_]:
 
 
 def integers(table: pa.Table, name: str) -> Numbers:
-    """An integer or timestamp column as 64-bit integers."""
-    numbers: Numbers = _whole(table.column(name).combine_chunks()).to_numpy(zero_copy_only=False)
+    """An integer or timestamp column as 64-bit integers; null is `NULL`."""
+    return _integers(table.column(name).combine_chunks())
+
+
+def _integers(column: pa.Array) -> Numbers:
+    """Exact whole numbers: with a null among them, Arrow would return floats."""
+    whole = _whole(column)
+    numbers: Numbers = (whole.fill_null(NULL) if whole.null_count else whole).to_numpy()
     return numbers
 
 

@@ -7,7 +7,6 @@ after a commit, never before.
 """
 
 import json
-import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -96,7 +95,10 @@ class Manifests:
         return self.load(batch_id)
 
     def verify(self, versions: Mapping[str, Version]) -> None:
-        """Before a start, check that every state file is complete; an error names a bad one."""
+        """Before a start, check that every state file has its size; an error names a bad one.
+
+        Nothing is read. The bytes of a piece are compared with its checksum where it is opened.
+        """
         for operator, version in versions.items():
             folder = self.state.below(operator)
             sizes = folder.sizes()
@@ -108,8 +110,6 @@ class Manifests:
                     found = "is missing"
                 elif size != file.size_bytes:
                     found = f"has {size} bytes, expected {file.size_bytes}"
-                elif zlib.crc32(folder.read(file.name)) != file.checksum:
-                    found = "is damaged: its checksum differs"
                 else:
                     continue
                 raise TidegateError(

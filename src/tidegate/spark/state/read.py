@@ -1,6 +1,5 @@
 """Reads the state of an operator at a committed version, as one Arrow table."""
 
-import tempfile
 from typing import Any
 
 import numpy as np
@@ -12,12 +11,12 @@ from tidegate.spark.batch.kept_names import KeptNames
 from tidegate.spark.batch.plan import Plans
 from tidegate.spark.state.files import Durable, Missing
 from tidegate.spark.state.identity import distinct
-from tidegate.spark.state.layer import NodeCache
-from tidegate.spark.state.layout import SLOT, SYSTEM
+from tidegate.spark.state.layout import SLOT, SYSTEM, with_system
 from tidegate.spark.state.location import location_of
 from tidegate.spark.state.lookup import Reads, alive, integers, newest_first, open_chains
 from tidegate.spark.state.manifest import Manifests
 from tidegate.spark.state.merge import ranges
+from tidegate.spark.state.node_cache import NodeCache
 from tidegate.spark.state.version import Version
 
 _TRIES = 20
@@ -94,13 +93,12 @@ def read_version(
     """All live rows of a version, without Tidegate's own columns."""
     if not version.files:
         return schema.empty_table().select([name for name in schema.names if name not in SYSTEM])
-    with tempfile.TemporaryDirectory(prefix="tidegate-read-") as scratch:
-        cache = NodeCache(folder.path("") if folder.local else scratch, folder, version.shards)
-        parts = []
-        for reach in open_chains(cache, version, range(version.shards), Reads()):
-            bounds = reach.layer.bounds
-            rows = ranges(bounds[:-1][reach.valid], bounds[1:][reach.valid])
-            parts.append(pa.Table.from_batches([reach.layer.table.take(pa.array(rows))]))
+    cache, every = NodeCache("", folder, version.shards), range(version.shards)
+    parts = []
+    for reach in open_chains(cache, version, every, Reads(), with_system(schema)):
+        bounds = reach.layer.bounds
+        rows = ranges(bounds[:-1][reach.valid], bounds[1:][reach.valid])
+        parts.append(pa.Table.from_batches([reach.layer.table.take(pa.array(rows))]))
     table = pa.concat_tables(parts)
     number, _ = distinct(table.column(SLOT).to_numpy(), table.select(key))
     sub = np.zeros(len(number), dtype=np.int64) if within is None else integers(table, within)

@@ -1,7 +1,6 @@
 """The state of one task in one micro-batch: read the state rows of its keys, write the changes."""
 
 import uuid
-import zlib
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
@@ -14,7 +13,7 @@ from tidegate.errors import TidegateError
 from tidegate.pipelines.keyed import BoundKeyed, KeyedBatch, Update
 from tidegate.spark.state.conform import conform
 from tidegate.spark.state.identity import by_slot, distinct
-from tidegate.spark.state.layer import NodeCache, piece_ranges, write_pieces
+from tidegate.spark.state.layer import piece_ranges
 from tidegate.spark.state.layout import (
     DEAD,
     EXPIRES,
@@ -27,6 +26,7 @@ from tidegate.spark.state.layout import (
     shard_of_slot,
 )
 from tidegate.spark.state.lookup import (
+    NULL,
     Reach,
     Reads,
     due_keys,
@@ -36,6 +36,8 @@ from tidegate.spark.state.lookup import (
     open_chains,
 )
 from tidegate.spark.state.merge import files_to_keep, merged, rows_per_file
+from tidegate.spark.state.node_cache import NodeCache
+from tidegate.spark.state.piece_bytes import PieceBytes
 from tidegate.spark.state.version import Piece, StateFile, TaskChange, Version
 
 Numbers = NDArray[np.int64]
@@ -76,7 +78,8 @@ class TaskState:
         """The rows with the state of their keys, and of keys with state that is due."""
         keeper, bound = self.keeper, self.keeper.bound
         names = keeper.key.names
-        self._reaches = open_chains(keeper.cache, self.version, self.shards, self.reads)
+        schema = keeper.schema
+        self._reaches = open_chains(keeper.cache, self.version, self.shards, self.reads, schema)
         keys = rows.select(names).cast(keeper.key)
         watermark_us = self.version.watermark_us(bound.delay_us)
         if bound.due is not None and watermark_us is not None:
@@ -89,9 +92,7 @@ class TaskState:
         number, first = distinct(slots, keys)
         keys = keys.take(pa.array(first))
         self._slots = slots[first]
-        table, state_key = find(
-            self._reaches, self._slots, keys, bound.within, self.at_us, keeper.schema
-        )
+        table, state_key = find(self._reaches, self._slots, keys, bound.within, self.at_us, schema)
         self._batch = KeyedBatch(
             rows=rows,
             keys=keys,
@@ -145,36 +146,37 @@ class TaskState:
         return held, total[held].astype(np.int64)
 
     def _write(self, delta: pa.Table, slots: Slots) -> tuple[StateFile, Numbers]:
-        cache = self.keeper.cache
+        schema = self.keeper.schema
         bounds = shard_bounds(slots, self.version.shards)
         table = delta.combine_chunks()
         ranges = piece_ranges(bounds)
         batches = [
             pa.RecordBatch.from_arrays(
                 [column.combine_chunks() for column in table.slice(start, end - start).columns],
-                schema=self.keeper.schema,
+                schema=schema,
             )
             for _, _, start, end in ranges
-        ] or [pa.RecordBatch.from_pylist([], schema=self.keeper.schema)]
+        ] or [pa.RecordBatch.from_pylist([], schema=schema)]
         name = f"{self.batch_id:010d}-{self.task:05d}-{uuid.uuid4().hex[:8]}.arrow"
-        path = cache.path(name)
-        write_pieces(path, batches)
-        cache.durable.adopt(path, name)
+        size, written = self.keeper.cache.write(name, batches)
         pieces = tuple(
-            self._piece(first, last, batch)
-            for (first, last, _, _), batch in zip(ranges, batches, strict=False)
+            self._piece(first, last, batch, its)
+            for (first, last, _, _), batch, its in zip(ranges, batches, written, strict=False)
         )
-        content = pa.memory_map(str(path)).read_buffer()
-        return StateFile(name, content.size, pieces, zlib.crc32(content)), bounds
+        return StateFile(name, size, pieces), bounds
 
-    def _piece(self, first_shard: int, last_shard: int, batch: pa.RecordBatch) -> Piece:
+    def _piece(
+        self, first_shard: int, last_shard: int, batch: pa.RecordBatch, its: PieceBytes
+    ) -> Piece:
         due = self.keeper.bound.due
-        if due is None:
-            return Piece(first_shard, last_shard, batch.num_rows)
-        at_us = due_us(batch.column(due), batch.column(DEAD).to_numpy(zero_copy_only=False))
-        live = at_us[at_us < NEVER_US]
-        span = (NEVER_US, NEVER_US) if not len(live) else (live.min(), live.max())
-        return Piece(first_shard, last_shard, batch.num_rows, int(span[0]), int(span[1]))
+        span: tuple[int | None, int | None] = (None, None)
+        if due is not None:
+            at_us = due_us(batch.column(due), batch.column(DEAD).to_numpy(zero_copy_only=False))
+            live = at_us[at_us < NEVER_US]
+            span = (int(live.min()), int(live.max())) if len(live) else (NEVER_US, NEVER_US)
+        return Piece(
+            first_shard, last_shard, batch.num_rows, *span, its.offset, its.length, its.checksum
+        )
 
     def _delta(self, update: Update) -> pa.Table:
         """Turn upserts and drops into rows of a state file."""
@@ -256,6 +258,11 @@ class TaskState:
     def _refuse_twice(self, table: pa.Table, numbers: Numbers) -> None:
         within = self.keeper.bound.within
         sub = np.zeros(len(numbers), dtype=np.int64) if within is None else integers(table, within)
+        if within is not None and np.count_nonzero(sub == NULL) > table.column(within).null_count:
+            raise TidegateError(
+                f"operator '{self.keeper.operator}': upserts has {NULL} in the within column "
+                f"'{within}', which cannot be told apart from null; give another value"
+            )
         order = np.lexsort((sub, numbers))
         twice = (numbers[order][1:] == numbers[order][:-1]) & (sub[order][1:] == sub[order][:-1])
         if twice.any():

@@ -4,9 +4,18 @@ Each shard has a *chain* of files, oldest first. A key's row in a newer file hid
 older one. Versions are immutable: committing a batch makes a new one from its tasks' reports.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
+
+from tidegate.spark.state.event_times import (
+    ALL,
+    EventTimes,
+    advanced,
+    from_json,
+    to_json,
+    watermark_us,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +28,11 @@ class Piece:
     due_from_us: int | None = None
     """The earliest due time of its rows, and below the latest; None if they were not recorded."""
     due_to_us: int | None = None
+    offset: int | None = None
+    """Where its bytes begin in the file, and below how many they are and their CRC-32; None in
+    files of earlier versions of Tidegate, which have one checksum for the whole file."""
+    length: int | None = None
+    checksum: int | None = None
 
     def may_be_due(self, after_us: int | None, until_us: int) -> bool:
         """Whether a row in it may be due after the first time and up to the second."""
@@ -26,12 +40,21 @@ class Piece:
             return True
         return self.due_from_us <= until_us and (after_us is None or self.due_to_us > after_us)
 
-    def to_json(self) -> list[int]:
-        """The form in the manifest, without due times if there are none."""
-        plain = [self.first_shard, self.last_shard, self.rows]
-        if self.due_from_us is None or self.due_to_us is None:
-            return plain
-        return [*plain, self.due_from_us, self.due_to_us]
+    def to_json(self) -> list[int | None]:
+        """The form in the manifest; what was not recorded is null, and left out at the end."""
+        found: list[int | None] = [
+            self.first_shard,
+            self.last_shard,
+            self.rows,
+            self.due_from_us,
+            self.due_to_us,
+            self.offset,
+            self.length,
+            self.checksum,
+        ]
+        while found[-1] is None:
+            found.pop()
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +64,9 @@ class StateFile:
     name: str
     size_bytes: int
     pieces: tuple[Piece, ...]
-    checksum: int = 0
-    """CRC-32 of the whole file."""
+    checksum: int | None = None
+    """CRC-32 of the whole file, if an earlier version of Tidegate wrote it; else each piece has its
+    own."""
 
     @property
     def batch_id(self) -> int:
@@ -69,11 +93,13 @@ class Version:
     """Oldest first."""
     chains: tuple[tuple[int, ...], ...] = ()
     """For each shard, the numbers of its files in `files`, oldest first."""
-    newest_event_us: int | None = None
-    """The newest event time seen so far, which determines the next batch's watermark."""
+    event_times: EventTimes = field(default_factory=dict)
+    """How far each source has come, which determines the next batch's watermark."""
     handed_us: int | None = None
     """The watermark of the batch that made this version. State rows due by then were passed to the
     function in that batch."""
+    at_us: int | None = None
+    """The clock of the batch that made this version; None before the first one."""
 
     @classmethod
     def empty(cls, shards: int) -> "Version":
@@ -87,12 +113,30 @@ class Version:
 
     def watermark_us(self, delay_us: int) -> int | None:
         """The watermark of the next batch; None before the first event."""
-        return None if self.newest_event_us is None else self.newest_event_us - delay_us
+        return watermark_us(self.event_times, delay_us, self.handed_us)
+
+    @property
+    def newest_event_us(self) -> int | None:
+        """The newest event of any source."""
+        return max(
+            (time.newest_us for time in self.event_times.values() if time.newest_us is not None),
+            default=None,
+        )
 
     def after(
-        self, changes: Iterable[TaskChange], newest_event_us: int | None, delay_us: int
+        self,
+        changes: Iterable[TaskChange],
+        newest_us: Mapping[str, int],
+        delay_us: int,
+        *,
+        sources: Collection[str] = (ALL,),
+        at_us: int = 0,
     ) -> "Version":
-        """The next version, with these changes; files that no chain needs are left out."""
+        """The next version, with these changes; files that no chain needs are left out.
+
+        `newest_us` has the newest event of each of the `sources` that delivered one in the batch,
+        and `at_us` is the batch's clock.
+        """
         files = list(self.files)
         chains = [list(chain) for chain in self.chains]
         for change in sorted(changes, key=lambda change: change.file.name):
@@ -102,13 +146,14 @@ class Version:
                 chains[shard] = [*chains[shard][:kept], number]
         used = sorted({number for chain in chains for number in chain})
         renumber = {old: new for new, old in enumerate(used)}
-        seen = [us for us in (self.newest_event_us, newest_event_us) if us is not None]
+        passed_us = 0 if self.at_us is None else at_us - self.at_us
         return Version(
             self.shards,
             tuple(files[number] for number in used),
             tuple(tuple(renumber[number] for number in chain) for chain in chains),
-            max(seen) if seen else None,
+            advanced(self.event_times, sources, newest_us, passed_us),
             self.watermark_us(delay_us),
+            at_us,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -116,7 +161,9 @@ class Version:
         return {
             "shards": self.shards,
             "newest_event_us": self.newest_event_us,
+            "event_times": to_json(self.event_times),
             "handed_us": self.handed_us,
+            "at_us": self.at_us,
             "files": [
                 [
                     f.name,
@@ -139,6 +186,7 @@ class Version:
                 for name, size, pieces, checksum in document["files"]
             ),
             tuple(tuple(chain) for chain in document["chains"]),
-            document["newest_event_us"],
+            from_json(document),
             document.get("handed_us"),
+            document.get("at_us"),
         )

@@ -133,6 +133,9 @@ class LiveView:
         if tick.operators:
             parts.append("tasks " + " ".join(f"{one.name}={one.tasks}" for one in tick.operators))
             parts.append(f"imbalance {max(one.imbalance for one in tick.operators):.2f}")
+        late_rows = sum(one.late_rows for one in tick.operators)
+        if late_rows:
+            parts.append(f"late rows {late_rows:,d}")
         if record.bottleneck is not None:
             parts.append(_bottleneck(record.bottleneck))
         parts.append(f"backlog {tick.backlog_rows:,.0f}")
@@ -236,9 +239,10 @@ def _bottleneck(bottleneck: Bottleneck) -> str:
 def _operators(record: Record) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
     table.add_column("operator", overflow="ellipsis")
-    for label in ("tasks", "rows/s", "busy cores", "imbalance", "state"):
-        table.add_column(label, justify="right", no_wrap=True)
     tick = record.measurement
+    late = ["late rows"] if any(one.late_rows for one in tick.operators) else []
+    for label in ("tasks", "rows/s", "busy cores", "imbalance", "state", *late):
+        table.add_column(label, justify="right", no_wrap=True)
     fullest = sorted(tick.operators, key=lambda one: -one.tasks)[:OPERATORS]
     for one in (operator for operator in tick.operators if operator in fullest):
         busy = one.busy_s / tick.interval_s if tick.interval_s else 0.0
@@ -249,8 +253,9 @@ def _operators(record: Record) -> Table:
             f"{busy:.1f}",
             f"{one.imbalance:.2f}",
             readable(one.state_bytes) if one.route or one.state_bytes else "-",
+            *(f"{one.late_rows:,d}" for _ in late),
         )
     left_out = len(tick.operators) - len(fullest)
     if left_out > 0:
-        table.add_row(f"and {left_out} more", "", "", "", "", "")
+        table.add_row(f"and {left_out} more")
     return table

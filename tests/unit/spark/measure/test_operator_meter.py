@@ -53,6 +53,7 @@ def report(operator: str, task: int, rows: int, busy_s: float) -> TaskReport:
         shard_rows=shards if operator == "n" else None,
         shard_bytes=(np.array([task]), np.array([100])) if operator == "n" else None,
         durable_bytes=5,
+        late_rows=2,
         node="a",
     )
 
@@ -82,6 +83,7 @@ def test_rows_work_and_shards_of_a_tick() -> None:
     assert keyed.shard_rows == (58, 18, 2, 2)
     assert keyed.route == (0, 1, 0, 1)
     assert (keyed.state_bytes, keyed.durable_bytes) == (200, 20)
+    assert keyed.late_rows == 8
     assert keyed.nodes == ("a", "a")
     assert (keyed.least_tasks, keyed.most_tasks) == (1, 4)
     assert (mapped.tasks, mapped.least_tasks, mapped.most_tasks) == (2, 2, 2), "where its rows are"

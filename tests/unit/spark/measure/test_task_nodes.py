@@ -8,7 +8,7 @@ from tidegate.spark.batch.report import TaskReport
 from tidegate.spark.batch.worker import node_of
 from tidegate.spark.measure.operator_meter import nodes_of
 from tidegate.spark.state.files import Durable
-from tidegate.spark.state.layer import NodeCache
+from tidegate.spark.state.node_cache import NodeCache
 
 
 def report(task: int, node: str) -> TaskReport:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from tests.helpers.keyed_store import SHARDS, Store
 from tidegate.errors import TidegateError
 from tidegate.pipelines.keyed import BoundKeyed, KeyedBatch, Update
-from tidegate.spark.state import layer as layer_module
+from tidegate.spark.state.layout import file_schema
+from tidegate.spark.state.node_cache import NodeCache, open_layers
 from tidegate.spark.state.version import Version
 
 KEY = pa.schema([("k", pa.string()), ("j", pa.int64())])
@@ -87,7 +88,7 @@ def test_state_is_what_a_dictionary_holds(batches, bits):
 def test_a_shard_that_stays_is_read_from_its_node_and_one_that_moves_from_the_durable_part(
     tmp_path,
 ):
-    layer_module._open_layers.clear()
+    open_layers.clear()
     store = Store(tmp_path, SUM, KEY)
     chance = np.random.default_rng(1)
     rows = pa.table(
@@ -109,15 +110,15 @@ def test_a_shard_that_stays_is_read_from_its_node_and_one_that_moves_from_the_du
 
 
 def test_a_fetched_piece_counts_once_whatever_shards_it_has(tmp_path):
-    layer_module._open_layers.clear()
+    open_layers.clear()
     store = Store(tmp_path, SUM, KEY)
     rows = pa.table(
         {"k": ["x"] * 400, "j": np.arange(400), "add": np.ones(400, dtype=np.int64)}, ROWS
     )
     store.run(0, rows, [0] * SHARDS, [0])
     (file,) = store.manifests.read(0, {"op": SHARDS})["op"].files
-    held = layer_module.NodeCache(str(tmp_path / "node-0"), store.durable, SHARDS)
-    piece, own = held.layer(file.name, 0)
+    held = NodeCache(str(tmp_path / "node-0"), store.durable, SHARDS)
+    piece, own = held.layer(file, 0, file_schema(KEY, SUM))
     assert own and len(file.pieces) == 1
     store.run(1, rows, [0] * SHARDS, [1])
     assert store.reads["durable"] == SHARDS
@@ -125,7 +126,7 @@ def test_a_fetched_piece_counts_once_whatever_shards_it_has(tmp_path):
     store.run(2, rows, [s % 2 for s in range(SHARDS)], [2, 2])
     newest = store.manifests.read(1, {"op": SHARDS})["op"]
     assert store.durable_bytes == piece.table.nbytes + sum(
-        held.layer(one.name, 0)[0].table.nbytes for one in newest.files
+        held.layer(one, 0, file_schema(KEY, SUM))[0].table.nbytes for one in newest.files
     ), "the second task of the node finds what the first has fetched"
 
 
@@ -158,11 +159,6 @@ def test_a_missing_or_short_file_is_named(tmp_path):
         store.manifests.verify(versions)
     (tmp_path / "state" / "op" / name).write_bytes(whole[:-5])
     with pytest.raises(TidegateError, match="expected"):
-        store.manifests.verify(versions)
-    flipped = bytearray(whole)
-    flipped[len(whole) // 2] ^= 1
-    (tmp_path / "state" / "op" / name).write_bytes(flipped)
-    with pytest.raises(TidegateError, match="checksum differs"):
         store.manifests.verify(versions)
 
 
