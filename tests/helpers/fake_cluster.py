@@ -1,9 +1,12 @@
 """A fake of Spark's driver for negotiators: the test decides when executors start or are busy."""
 
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
+
+_NUMBERS = itertools.count()
 
 
 class Sequence(list):
@@ -34,6 +37,7 @@ class FakeCluster:
         self.killed: list[str] = []
         self.now_s = 0.0
         self._next = executors
+        conf = {"spark.executor.instances": str(executors), **conf}
         self._held = False
         java = SimpleNamespace(util=SimpleNamespace(ArrayList=JavaList, HashMap=dict))
         utils = SimpleNamespace(toSeq=Sequence, toScalaMap=dict)
@@ -42,6 +46,7 @@ class FakeCluster:
             _jvm=SimpleNamespace(java=java, PythonUtils=utils),
             getConf=lambda: conf,
             master=master,
+            applicationId=f"application {id(self)} {next(_NUMBERS)}",
         )
 
     @contextmanager
@@ -63,6 +68,9 @@ class FakeCluster:
         self.up = [one for one in self.up if one not in self.killed]
 
     # Spark's own methods, by their names in Spark.
+
+    def getExecutorIds(self) -> Sequence:  # noqa: N802
+        return Sequence(self.up)
 
     def requestTotalExecutors(self, total: int, local: int, hosts: Any) -> bool:  # noqa: N802
         self.asked.append(total)

@@ -21,7 +21,8 @@ from tidegate.spark.loop.negotiate import (
     ExecutorNegotiator,
     LocalBudget,
     Negotiator,
-    executors_up,
+    UntouchedExecutors,
+    executors_expected,
 )
 from tidegate.spark.loop.ticker import Ticker
 from tidegate.spark.master import Master, parse_master
@@ -86,11 +87,12 @@ def _negotiator(
     if master.in_one_process:
         return LocalBudget(session.sparkContext.defaultParallelism)
     if dry_run:
-        return _Untouched(session, per_executor)
+        return UntouchedExecutors(session, per_executor)
     return ExecutorNegotiator(
         session,
         per_executor,
-        assembly.bounds.clamp(executors_up(session) * per_executor),
+        assembly.bounds.clamp(executors_expected(session) * per_executor),
+        most=assembly.bounds.most,
         # All queries of the session, because those not attached to need their shuffle files, too.
         boundary=QueryBoundary(session, lambda: session.streams.active),
     )
@@ -158,36 +160,6 @@ class Attachment(Ticker):
         trace: TracebackType | None,
     ) -> None:
         self.stop()
-
-
-class _Untouched:
-    """The negotiator of a dry run: counts executors, and neither requests nor releases any."""
-
-    grant_s: float | None = None
-
-    def __init__(self, session: SparkSession, cores_per_executor: int) -> None:
-        self._session = session
-        self._per_executor = cores_per_executor
-
-    @property
-    def asked(self) -> int:
-        """The cores that are up, because a dry run requests none."""
-        return self.granted()
-
-    def granted(self) -> int:
-        """Cores of the executors that are up."""
-        return executors_up(self._session) * self._per_executor
-
-    def ask(self, cores: int) -> None:
-        """Fail: a dry run acts on nothing, so nobody may call this."""
-        raise AssertionError(f"a dry run asked for {cores} cores")
-
-    def let_go(self) -> None:
-        """Do nothing."""
-
-    def overdue(self) -> str | None:
-        """None, because nothing was requested."""
-        return None
 
 
 def _what(

@@ -13,6 +13,11 @@ from tidegate.spark.master import parse_master
 GRANT_PATIENCE_S = 60.0
 """A request is overdue after this long, until the usual time of a grant is known."""
 
+_DEFAULT_INSTANCES = 2
+"""The executors that Spark starts on YARN and Kubernetes if it is not told a number."""
+_REQUESTED: dict[str, int] = {}
+"""The executors that Tidegate last requested for each Spark application."""
+
 
 class Negotiator(Protocol):
     """Requests cores, gives them back, and knows how many are up."""
@@ -68,6 +73,36 @@ class LocalBudget:
         return None
 
 
+class UntouchedExecutors:
+    """The negotiator of a dry run: counts executors, and neither requests nor releases any."""
+
+    grant_s: float | None = None
+
+    def __init__(self, session: SparkSession, cores_per_executor: int) -> None:
+        self._session = session
+        self._per_executor = cores_per_executor
+
+    @property
+    def asked(self) -> int:
+        """The cores that are up, because a dry run requests none."""
+        return self.granted()
+
+    def granted(self) -> int:
+        """Cores of the executors that are up and not being released by others."""
+        return len(_staying(self._session.sparkContext._jsc.sc())) * self._per_executor
+
+    def ask(self, cores: int) -> None:
+        """Fail: a dry run acts on nothing, so nobody may call this."""
+        raise AssertionError(f"a dry run asked for {cores} cores")
+
+    def let_go(self) -> None:
+        """Do nothing."""
+
+    def overdue(self) -> str | None:
+        """None, because nothing was requested."""
+        return None
+
+
 class ExecutorNegotiator:
     """Requests and releases executors of any cluster manager through Spark's own calls.
 
@@ -75,6 +110,9 @@ class ExecutorNegotiator:
     files. The requested total is lowered first, so that Spark does not replace them. An executor
     may still be busy with a job of another part of the application. Spark checks this under the
     lock by which it assigns tasks, and refuses to remove it; it is released at a later boundary.
+
+    Until the first request, Spark may still be starting executors by its own configuration. With
+    `most` they are taken over as they come, up to so many cores, and none of them is cancelled.
     """
 
     def __init__(
@@ -84,9 +122,11 @@ class ExecutorNegotiator:
         cores: int,
         *,
         boundary: Callable[[], AbstractContextManager[bool]],
+        most: int | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         refuse_dynamic_allocation(session)
+        self._application = str(session.sparkContext.applicationId)
         self._context: Any = session.sparkContext._jsc.sc()
         self._jvm: Any = session.sparkContext._jvm
         self._per_executor = cores_per_executor
@@ -98,7 +138,9 @@ class ExecutorNegotiator:
         self.grant_s: float | None = None
         self.released: list[str] = []
         """The executors that were released, in order."""
-        if self._wanted != len(self._staying()):
+        self._adopts = 0 if most is None else most // cores_per_executor
+        """While nothing has been requested: how many executors are taken over as they come."""
+        if self._wanted != (_target(session) or len(self._staying())):
             self.ask(cores)
 
     @property
@@ -106,9 +148,14 @@ class ExecutorNegotiator:
         """The cores requested, in whole executors."""
         return self._wanted * self._per_executor
 
+    @property
+    def adopts(self) -> bool:
+        """Whether it still takes over executors that Spark starts by its own configuration."""
+        return self._adopts > 0
+
     def granted(self) -> int:
         """The cores of the executors that are up and not being released."""
-        count = len(self._staying())
+        count = len(self._adopted())
         while self._waiting and self._waiting[0][0] <= count:
             _, asked_s = self._waiting.pop(0)
             self.grant_s = self._learned(self._clock() - asked_s)
@@ -116,15 +163,16 @@ class ExecutorNegotiator:
 
     def ask(self, cores: int) -> None:
         """Request executors. If these are fewer than are up, `let_go` releases the surplus."""
-        self._wanted = self._executors_for(cores)
-        self._request(self._wanted)
+        wanted = self._executors_for(cores)
+        self._request(wanted)
+        self._wanted, self._adopts = wanted, 0
         self._waiting = [one for one in self._waiting if one[0] <= self._wanted]
         if self._wanted > max(len(self._staying()), *(count for count, _ in self._waiting), 0):
             self._waiting.append((self._wanted, self._clock()))
 
     def let_go(self) -> None:
         """Release surplus executors, newest first, if a batch boundary is reached in time."""
-        if len(self._staying()) <= self._wanted:
+        if len(self._adopted()) <= self._wanted:
             return
         with self._boundary() as reached:
             there = self._staying()
@@ -157,11 +205,17 @@ class ExecutorNegotiator:
         self._context.requestTotalExecutors(
             executors, 0, self._jvm.PythonUtils.toScalaMap(self._jvm.java.util.HashMap())
         )
+        _REQUESTED[self._application] = executors
+
+    def _adopted(self) -> list[str]:
+        """The executors that stay. Before the first request, those that have come are wanted."""
+        staying = self._staying()
+        self._wanted = max(self._wanted, min(len(staying), self._adopts))
+        return staying
 
     def _staying(self) -> list[str]:
-        """Executors that are up and not being released; Spark lists those until they exit."""
-        backend = self._context.schedulerBackend()
-        return [one for one in _strings(backend.getExecutorIds()) if backend.isExecutorActive(one)]
+        """Executors that are up and not being released."""
+        return _staying(self._context)
 
     def _sequence(self, executors: list[str]) -> Any:
         ids = self._jvm.java.util.ArrayList()
@@ -212,6 +266,31 @@ def cores_there(session: SparkSession) -> int | None:
 def executors_up(session: SparkSession) -> int:
     """The number of executors registered now."""
     return int(session.sparkContext._jsc.sc().getExecutorIds().size())
+
+
+def executors_expected(session: SparkSession) -> int:
+    """Executors that are up, or that Spark was asked for and has not started yet."""
+    return max(len(_staying(session.sparkContext._jsc.sc())), _target(session))
+
+
+def _staying(context: Any) -> list[str]:
+    """Executors that are up and not being released; Spark lists those until they exit."""
+    backend = context.schedulerBackend()
+    return [one for one in _strings(backend.getExecutorIds()) if backend.isExecutorActive(one)]
+
+
+def _target(session: SparkSession) -> int:
+    """The number of executors that Spark works towards; 0 where that is not known.
+
+    Before Tidegate's first request it is the one of Spark's own configuration. A standalone master
+    without `spark.cores.max` gives all it has, and we do not know how much that is.
+    """
+    requested = _REQUESTED.get(str(session.sparkContext.applicationId))
+    if requested is not None:
+        return requested
+    if parse_master(str(session.sparkContext.master)).url.startswith(("local-cluster", "spark:")):
+        return (cores_there(session) or 0) // cores_per_executor(session)
+    return int(session.sparkContext.getConf().get("spark.executor.instances") or _DEFAULT_INSTANCES)
 
 
 def _newest_first(executors: list[str]) -> list[str]:

@@ -14,10 +14,11 @@ from typing import Protocol
 
 from pyspark.sql import SparkSession
 
+from tidegate.control.bounds import Bounds
 from tidegate.control.claim import Claim
 from tidegate.control.sharing.division import Sharing
 from tidegate.spark.batch.segment import SegmentRun
-from tidegate.spark.loop.negotiate import ExecutorNegotiator, cores_there
+from tidegate.spark.loop.negotiate import ExecutorNegotiator, cores_there, executors_expected
 from tidegate.spark.run import between_batches
 
 _of_application: dict[str, "CorePool"] = {}
@@ -57,16 +58,21 @@ class CorePool:
         run: Pipeline,
         *,
         local: bool,
-        cores: int,
+        bounds: Bounds,
     ) -> "Part":
-        """Add a pipeline, which starts with this many cores."""
-        part = Part(self, name, run, self._whole(cores))
+        """Add a pipeline. It starts with the cores that are there for it, within its bounds.
+
+        In one process it starts with the fewest, because more are available at once. On a cluster
+        it starts with all executors that are up or on their way and that no other pipeline has.
+        """
         with self._lock:
             before = self._parts.get(name)
+            cores = bounds.least if local else bounds.clamp(self._free(session, name))
+            part = Part(self, name, run, self._whole(cores))
             self._parts[name] = part
             try:
                 if not local:
-                    self._ask(session)
+                    self._ask(session, bounds)
             except BaseException:
                 del self._parts[name]
                 if before is not None:
@@ -103,13 +109,17 @@ class CorePool:
     def ask(self, part: "Part", cores: int) -> None:
         """Change the cores requested for one pipeline, and request the sum from Spark."""
         with self._lock:
-            part.asked = self._whole(cores)
+            before, part.asked = part.asked, self._whole(cores)
             if self._parts.get(part.name) is not part:
                 return
+            if self.executors is not None:
+                try:
+                    self.executors.ask(self._asked)
+                except BaseException:
+                    part.asked = before  # what was not requested is not awaited
+                    raise
             if self._sharing is not None:
                 self._sharing.ask(part.name, part.asked)
-            if self.executors is not None:
-                self.executors.ask(self._asked)
 
     def granted(self, part: "Part") -> int:
         """The running cores that belong to a pipeline.
@@ -121,6 +131,8 @@ class CorePool:
                 return part.asked
             free = self.executors.granted()
             if len(self._parts) == 1:
+                if self.executors.adopts:
+                    part.asked = self.executors.asked
                 part.held = free
                 return free
             for one in self._parts.values():
@@ -146,10 +158,22 @@ class CorePool:
         with self._lock:
             return None if self.executors is None else self.executors.overdue()
 
-    def _ask(self, session: SparkSession) -> None:
+    def _free(self, session: SparkSession, name: str) -> int:
+        """Cores of executors, up or on their way, that no pipeline but `name` has."""
+        there = executors_expected(session) * self._per_executor
+        if self.executors is not None and self.executors.adopts:
+            for part in self._parts.values():  # only one: a second one ends the taking over
+                part.asked = max(part.asked, self.executors.granted())
+        return there - sum(part.asked for part in self._parts.values() if part.name != name)
+
+    def _ask(self, session: SparkSession, bounds: Bounds) -> None:
         if self.executors is None:
             self.executors = ExecutorNegotiator(
-                session, self._per_executor, self._asked, boundary=self._boundary
+                session,
+                self._per_executor,
+                self._asked,
+                boundary=self._boundary,
+                most=bounds.most,
             )
         else:
             self.executors.ask(self._asked)
@@ -225,7 +249,7 @@ def joined(
     run: Pipeline,
     *,
     local: bool,
-    cores: int,
+    bounds: Bounds,
     cores_per_executor: int,
 ) -> Part:
     """Join the application's pool of cores; the first pipeline with a target creates it."""
@@ -234,6 +258,6 @@ def joined(
         pool = _of_application.get(application)
         if pool is None:
             pool = CorePool(cores_there(session), cores_per_executor)
-        part = pool.join(session, name, run, local=local, cores=cores)
+        part = pool.join(session, name, run, local=local, bounds=bounds)
         _of_application[application] = pool
         return part

@@ -9,7 +9,12 @@ from tidegate.control.sharing.within_share import WithinShare
 from tidegate.control.whole_executors import WholeExecutors
 from tidegate.errors import AskedWrongly
 from tidegate.spark.loop.assembly import assembly_of
-from tidegate.spark.loop.negotiate import GRANT_PATIENCE_S, ExecutorNegotiator
+from tidegate.spark.loop.negotiate import (
+    GRANT_PATIENCE_S,
+    ExecutorNegotiator,
+    UntouchedExecutors,
+    executors_expected,
+)
 from tidegate.spark.options import StartOptions, filled
 
 
@@ -131,6 +136,65 @@ def test_one_that_comes_late_after_all_goes_again() -> None:
     found.let_go()
     assert found.granted() == 2
     assert cluster.killed == ["2"]
+
+
+def taking_over(cluster: FakeCluster, cores: int, most: int) -> ExecutorNegotiator:
+    return ExecutorNegotiator(
+        cluster, 1, cores, boundary=cluster.boundary, most=most, clock=cluster.clock
+    )
+
+
+def test_executors_that_spark_is_still_starting_are_not_cancelled() -> None:
+    cluster = FakeCluster(executors=1, **{"spark.executor.instances": "5"})
+    assert executors_expected(cluster) == 5
+    found = taking_over(cluster, 5, most=8)
+    assert (cluster.asked, found.asked, found.granted()) == ([], 5, 1)
+    cluster.arrive(4)
+    found.let_go()
+    assert (found.granted(), cluster.asked, cluster.killed) == (5, [], [])
+
+
+def test_where_nobody_tells_how_many_will_come_they_are_taken_over_as_they_come() -> None:
+    conf = {"spark.executor.cores": "1"}
+    cluster = FakeCluster(executors=1, master="spark://host:7077", **conf)
+    found = taking_over(cluster, executors_expected(cluster), most=3)
+    cluster.arrive(1)
+    found.let_go()
+    assert (found.asked, found.granted(), cluster.asked, cluster.killed) == (2, 2, [], [])
+    cluster.arrive(2)
+    found.let_go()
+    assert (found.asked, cluster.killed) == (3, ["3"]), "no more than the bounds allow"
+    found.ask(2)
+    found.let_go()
+    cluster.arrive(1)
+    found.let_go()
+    assert (found.granted(), cluster.asked) == (2, [2]), "after a request, the request holds"
+
+
+def test_a_second_start_counts_what_the_first_one_requested() -> None:
+    cluster = FakeCluster(executors=4)
+    first = negotiator(cluster, 4)
+    first.ask(1)
+    first.let_go()
+    assert executors_expected(cluster) == 1, "those that are on their way out do not count"
+    first.ask(6)
+    assert executors_expected(cluster) == 6
+
+
+def test_a_request_that_fails_is_not_taken_for_made() -> None:
+    cluster = FakeCluster(executors=2)
+    found = negotiator(cluster, 2)
+    cluster.requestTotalExecutors = None  # calling it raises
+    with pytest.raises(TypeError):
+        found.ask(4)
+    assert (found.asked, found.overdue()) == (2, None)
+
+
+def test_a_dry_run_counts_and_touches_nothing() -> None:
+    cluster = FakeCluster(executors=10)
+    found = UntouchedExecutors(cluster, 2)
+    found.let_go()
+    assert (found.asked, found.granted(), cluster.asked, cluster.killed) == (20, 20, [], [])
 
 
 def test_dynamic_allocation_is_refused() -> None:

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.helpers.fake_cluster import FakeCluster
+from tidegate.control.bounds import Bounds
 from tidegate.control.claim import Claim
 from tidegate.errors import AskedWrongly
 from tidegate.spark.sharing.core_pool import CorePool, Part
@@ -33,9 +34,11 @@ def running(cluster: FakeCluster | None = None) -> SimpleNamespace:
     return SimpleNamespace(ended=False, segments={"main": segment})
 
 
-def joined(pool: CorePool, cluster: FakeCluster, name: str, cores: int, run=None) -> Part:
+def joined(
+    pool: CorePool, cluster: FakeCluster, name: str, cores: int = 1, run=None, *, bounds=None
+) -> Part:
     run = run or running(cluster)
-    return pool.join(cluster, name, run, local=False, cores=cores)
+    return pool.join(cluster, name, run, local=False, bounds=bounds or Bounds(cores, cores))
 
 
 def test_spark_is_asked_for_the_sum() -> None:
@@ -100,7 +103,9 @@ def test_an_executor_that_is_lost_is_missed_by_the_last_who_joined() -> None:
 
 def test_each_claim_is_answered_with_a_share() -> None:
     pool = CorePool(8, 1)
-    parts = [pool.join(None, name, running(), local=True, cores=2) for name in ("one", "two")]
+    parts = [
+        pool.join(None, name, running(), local=True, bounds=Bounds(2, 8)) for name in ("one", "two")
+    ]
     assert parts[0].share_of(Claim(cores=2)) is None
     assert parts[1].share_of(Claim(cores=2)) == 6
     parts[1].ask(3)
@@ -126,7 +131,9 @@ def test_a_pipeline_that_was_started_anew_is_not_taken_out_by_the_old_one() -> N
 
 def test_one_that_has_failed_unseen_holds_nothing() -> None:
     pool = CorePool(8, 1)
-    parts = [pool.join(None, name, running(), local=True, cores=4) for name in ("one", "two")]
+    parts = [
+        pool.join(None, name, running(), local=True, bounds=Bounds(4, 8)) for name in ("one", "two")
+    ]
     for part in parts:
         part.share_of(Claim(cores=4))
     assert parts[0].share_of(Claim(cores=4)) == 4
@@ -140,3 +147,52 @@ def test_a_part_that_cannot_be_had_is_not_counted() -> None:
     with pytest.raises(AskedWrongly, match="dynamicAllocation"):
         joined(pool, cluster, "one", 2)
     assert pool.empty
+
+
+def test_a_start_begins_with_what_is_up_within_its_bounds() -> None:
+    cluster = FakeCluster(executors=10)
+    one = joined(CorePool(None, 1), cluster, "one", bounds=Bounds(1, 40))
+    one.let_go()
+    assert (one.asked, one.granted(), cluster.asked, cluster.killed) == (10, 10, [], [])
+    fewer = FakeCluster(executors=10)
+    two = joined(CorePool(None, 1), fewer, "two", bounds=Bounds(1, 4))
+    two.let_go()
+    assert (two.asked, fewer.asked, len(fewer.killed)) == (4, [4], 6)
+    more = FakeCluster(executors=1)
+    three = joined(CorePool(None, 1), more, "three", bounds=Bounds(3, 4))
+    assert (three.asked, more.asked) == (3, [3])
+
+
+def test_a_second_pipeline_takes_nothing_from_the_first() -> None:
+    cluster = FakeCluster(executors=6)
+    pool = CorePool(None, 1)
+    one = joined(pool, cluster, "one", bounds=Bounds(1, 4))
+    assert (one.asked, cluster.asked) == (4, [4])
+    two = joined(pool, cluster, "two", bounds=Bounds(1, 9))
+    assert (one.asked, two.asked, cluster.asked[-1]) == (4, 2, 6), "what the first one left"
+    three = joined(pool, cluster, "three", bounds=Bounds(2, 9))
+    three.let_go()
+    assert (one.asked, two.asked, three.asked, cluster.asked[-1]) == (4, 2, 2, 8)
+    assert cluster.killed == []
+
+
+def test_executors_that_come_after_the_start_by_themselves_stay() -> None:
+    cluster = FakeCluster(1, master="spark://host:7077", **{"spark.executor.cores": "1"})
+    pool = CorePool(None, 1)
+    one = joined(pool, cluster, "one", bounds=Bounds(1, 8))
+    cluster.arrive(2)
+    one.let_go()
+    assert (one.granted(), one.asked, cluster.asked, cluster.killed) == (3, 3, [], [])
+    cluster.arrive(1)
+    two = joined(pool, cluster, "two", bounds=Bounds(1, 8))
+    assert (one.asked, two.asked, cluster.asked) == (4, 1, [5])
+
+
+def test_a_request_that_fails_changes_nothing() -> None:
+    cluster = FakeCluster(executors=2)
+    pool = CorePool(8, 1)
+    one = joined(pool, cluster, "one", bounds=Bounds(1, 8))
+    cluster.requestTotalExecutors = None  # calling it raises
+    with pytest.raises(TypeError):
+        one.ask(5)
+    assert (one.asked, pool.executors.asked) == (2, 2)
