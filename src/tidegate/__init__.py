@@ -4,6 +4,7 @@
 Names are imported on first use, so that commands that do not need Spark start fast.
 """
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
     from tidegate.spark.state.read import read_state
 
 __version__ = "0.1.0.dev0"
+
+# A library prints nothing of its own accord; docs/operations.md says how to see its log.
+logging.getLogger("tidegate").addHandler(logging.NullHandler())
 
 _HOMES = {
     "AskedWrongly": "errors",

@@ -10,6 +10,7 @@ from typing import Protocol
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tidegate.control.control_failure import ControlFailure
 from tidegate.control.row_counts import SourceCount
 from tidegate.control.shedding.keep import Keep
 from tidegate.errors import AskedWrongly, TidegateError, nearest
@@ -29,6 +30,8 @@ class Loop(Protocol):
 
     failure: BaseException | None
     """The error that ended the loop early, if any."""
+    control_failure: ControlFailure | None
+    """The failure that control has not recovered from yet; None while it works."""
 
     def stop(self) -> None:
         """Stop ticking."""
@@ -86,6 +89,14 @@ class Run:
     def ended(self) -> bool:
         """Whether all queries of the pipeline have ended."""
         return not any(query.isActive for query in self._queries.values())
+
+    @property
+    def control_failure(self) -> ControlFailure | None:
+        """Why nothing controls the pipeline at the moment; None while control works.
+
+        The pipeline itself runs on, and control is tried again until it works.
+        """
+        return None if self.loop is None else self.loop.control_failure
 
     def rescale(self, operator: str, tasks: int) -> None:
         """Change the number of tasks of an operator, from its next micro-batch on."""

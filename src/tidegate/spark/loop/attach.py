@@ -113,7 +113,8 @@ class Attachment(Ticker):
         writer: RecordWriter | None,
         note: str | None,
     ) -> None:
-        super().__init__(controller, negotiator, tick_s=tick_s, writer=writer)
+        name = (query.name or str(query.id)) if query is not None else session.sparkContext.appName
+        super().__init__(controller, negotiator, name=str(name), tick_s=tick_s, writer=writer)
         self.meter = meter
         self._context: Any = session.sparkContext._jsc.sc()
         self._query = query

@@ -9,6 +9,7 @@ from tidegate.control.assembly import Assembly
 from tidegate.control.claim import Claim
 from tidegate.control.decision import Decision
 from tidegate.control.measurement import Measurement
+from tidegate.control.shedding.keep import KEEP_ALL
 from tidegate.recording import RecordWriter
 from tidegate.spark.batch.segment import SegmentRun
 from tidegate.spark.loop.negotiate import LocalBudget, Negotiator, UntouchedExecutors
@@ -52,6 +53,7 @@ class ControlLoop(Ticker):
         super().__init__(
             new_controller(assembly),
             negotiator,
+            name=run.name,
             tick_s=assembly.tick_s,
             writer=RecordWriter(place.path("")) if place.local else None,
         )
@@ -100,9 +102,10 @@ class ControlLoop(Ticker):
             self.hurry(_PATIENCE_S)
 
     def act(self, decision: Decision) -> None:
-        """Apply a decision on cores, tasks, routes and shedding, from the next batch on."""
-        if decision.cores is not None:
-            self.negotiator.ask(decision.cores)
+        """Apply a decision on cores, tasks, routes and shedding, from the next batch on.
+
+        Cores come last, because the cluster may not answer, and the rest does not depend on them.
+        """
         for operator, tasks in decision.tasks.items():
             self._run.rescale(operator, tasks)
         for operator, moves in decision.moves.items():
@@ -110,3 +113,10 @@ class ControlLoop(Ticker):
             self._run.reroute(operator, {s: t for s, t in moves.items() if t < tasks})
         if decision.keep is not None or decision.keep_by_class:
             self._run.keep_from_now(self._run.keep().decided(decision))
+        if decision.cores is not None:
+            self.negotiator.ask(decision.cores)
+
+    def keep_all(self) -> bool:
+        """Keep every row from the next batch on."""
+        self._run.keep_from_now(KEEP_ALL)
+        return True

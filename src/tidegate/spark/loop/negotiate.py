@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from pyspark.sql import SparkSession
 
 from tidegate.errors import AskedWrongly
+from tidegate.spark.loop.patience import Answered
 from tidegate.spark.master import parse_master
 
 GRANT_PATIENCE_S = 60.0
@@ -131,6 +132,8 @@ class ExecutorNegotiator:
         self._jvm: Any = session.sparkContext._jvm
         self._per_executor = cores_per_executor
         self._boundary = boundary
+        self._requests = Answered("the request for executors")
+        self._releases = Answered("the release of executors")
         self._clock = clock
         self._wanted = self._executors_for(cores)
         self._waiting: list[tuple[int, float]] = []
@@ -181,9 +184,8 @@ class ExecutorNegotiator:
                 return
             # The requested total is already lowered. Do not count this as a failure, and do not
             # force the removal of a busy executor.
-            gone = self._context.schedulerBackend().killExecutors(
-                self._sequence(going), False, False, False
-            )
+            backend, named = self._context.schedulerBackend(), self._sequence(going)
+            gone = self._releases.call(lambda: backend.killExecutors(named, False, False, False))
             self.released += _strings(gone)
 
     def overdue(self) -> str | None:
@@ -202,9 +204,8 @@ class ExecutorNegotiator:
         )
 
     def _request(self, executors: int) -> None:
-        self._context.requestTotalExecutors(
-            executors, 0, self._jvm.PythonUtils.toScalaMap(self._jvm.java.util.HashMap())
-        )
+        anywhere = self._jvm.PythonUtils.toScalaMap(self._jvm.java.util.HashMap())
+        self._requests.call(lambda: self._context.requestTotalExecutors(executors, 0, anywhere))
         _REQUESTED[self._application] = executors
 
     def _adopted(self) -> list[str]:

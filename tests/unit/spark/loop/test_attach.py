@@ -87,7 +87,7 @@ class Loop(Ticker):
         controller = new_controller(
             Assembly(target=Target(3.0), bounds=bounds, latency=options, cores_per_executor=per)
         )
-        super().__init__(controller, negotiator, tick_s=1.0, writer=None)
+        super().__init__(controller, negotiator, name="slow", tick_s=1.0, writer=None)
         self._meter = AttachedMeter(lambda: [world.query], negotiator, lambda: world.busy_s)
 
     def measure(self, now_s: float) -> Measurement:

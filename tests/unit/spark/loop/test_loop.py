@@ -6,9 +6,10 @@ from types import SimpleNamespace
 import pytest
 
 from tests.helpers.fake_cluster import FakeCluster
-from tidegate.control.shedding.keep import Keep
+from tidegate.control.shedding.keep import KEEP_ALL, Keep
 from tidegate.spark.loop.assembly import assembly_of
 from tidegate.spark.loop.loop import ControlLoop
+from tidegate.spark.loop.ticker import FAILURES_TO_KEEP_ALL
 from tidegate.spark.options import StartOptions, filled
 
 
@@ -32,6 +33,18 @@ class FakeRun(SimpleNamespace):
 def loop_on(cluster: FakeCluster, place: Path, **options) -> ControlLoop:
     given = filled(StartOptions, {"target": "2 seconds", "cores": (1, 40), **options})
     return ControlLoop(FakeRun(), cluster, assembly_of(cluster, given), str(place))
+
+
+def test_shedding_ends_when_control_has_failed_for_several_ticks(tmp_path: Path) -> None:
+    cluster = FakeCluster(executors=1, **{"spark.executor.cores": "1"})
+    loop = loop_on(cluster, tmp_path)
+    try:
+        for _ in range(FAILURES_TO_KEEP_ALL):
+            assert loop._run.kept == Keep(0.25)
+            loop._failed(OSError("no answer"), 100.0)
+        assert loop._run.kept == KEEP_ALL
+    finally:
+        loop.leave()
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
