@@ -16,7 +16,11 @@ from tidegate.control.measurement import Measurement
 from tidegate.errors import AskedWrongly
 from tidegate.recording import RecordWriter
 from tidegate.spark.loop.assembly import assembly_of
-from tidegate.spark.loop.boundary import QueryBoundary
+from tidegate.spark.loop.boundary import (
+    BatchBoundary,
+    queries_of_all_sessions,
+    refuse_unpinned_threads,
+)
 from tidegate.spark.loop.negotiate import (
     ExecutorNegotiator,
     LocalBudget,
@@ -88,13 +92,14 @@ def _negotiator(
         return LocalBudget(session.sparkContext.defaultParallelism)
     if dry_run:
         return UntouchedExecutors(session, per_executor)
+    refuse_unpinned_threads(session)
     return ExecutorNegotiator(
         session,
         per_executor,
         assembly.bounds.clamp(executors_expected(session) * per_executor),
         most=assembly.bounds.most,
-        # All queries of the session, because those not attached to need their shuffle files, too.
-        boundary=QueryBoundary(session, lambda: session.streams.active),
+        # All queries of all sessions, because those not attached to need their shuffle files, too.
+        boundary=BatchBoundary(lambda: queries_of_all_sessions(session)),
     )
 
 

@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
 from tidegate.errors import AskedWrongly
+from tidegate.spark.loop.boundary import Boundary
 from tidegate.spark.loop.patience import Answered
+from tidegate.spark.loop.release import Background, ExecutorRelease, in_a_thread, is_on, strings
 from tidegate.spark.master import parse_master
 
 GRANT_PATIENCE_S = 60.0
@@ -49,6 +50,10 @@ class Negotiator(Protocol):
         """A sentence about a request that was not granted in time; None if there is none."""
         ...
 
+    def close(self) -> None:
+        """Give nothing back any more, because the loop has ended."""
+        ...
+
 
 class LocalBudget:
     """Cores of a single process: its threads, of which any number is available at once."""
@@ -72,6 +77,9 @@ class LocalBudget:
     def overdue(self) -> str | None:
         """None, because every request is granted at once."""
         return None
+
+    def close(self) -> None:
+        """Do nothing."""
 
 
 class UntouchedExecutors:
@@ -103,14 +111,18 @@ class UntouchedExecutors:
         """None, because nothing was requested."""
         return None
 
+    def close(self) -> None:
+        """Do nothing."""
+
 
 class ExecutorNegotiator:
     """Requests and releases executors of any cluster manager through Spark's own calls.
 
-    Surplus executors are released at a batch boundary, when no batch needs their tasks or shuffle
-    files. The requested total is lowered first, so that Spark does not replace them. An executor
-    may still be busy with a job of another part of the application. Spark checks this under the
-    lock by which it assigns tasks, and refuses to remove it; it is released at a later boundary.
+    Surplus executors are released at a batch boundary (`release.py`), when no batch needs their
+    tasks or shuffle files. The requested total is lowered first, so that Spark does not replace
+    them. An executor may still be busy with a job of another part of the application. Spark checks
+    this under the lock by which it assigns tasks, and refuses to remove it; it is released at a
+    later boundary.
 
     Until the first request, Spark may still be starting executors by its own configuration. With
     `most` they are taken over as they come, up to so many cores, and none of them is cancelled.
@@ -122,25 +134,23 @@ class ExecutorNegotiator:
         cores_per_executor: int,
         cores: int,
         *,
-        boundary: Callable[[], AbstractContextManager[bool]],
+        boundary: Boundary,
         most: int | None = None,
         clock: Callable[[], float] = time.monotonic,
+        background: Background = in_a_thread,
     ) -> None:
         refuse_dynamic_allocation(session)
         self._application = str(session.sparkContext.applicationId)
         self._context: Any = session.sparkContext._jsc.sc()
         self._jvm: Any = session.sparkContext._jvm
         self._per_executor = cores_per_executor
-        self._boundary = boundary
+        self._release = ExecutorRelease(session, boundary, clock=clock, background=background)
         self._requests = Answered("the request for executors")
-        self._releases = Answered("the release of executors")
         self._clock = clock
         self._wanted = self._executors_for(cores)
         self._waiting: list[tuple[int, float]] = []
         """Requests not granted yet, oldest first: total executors, and the time of the request."""
         self.grant_s: float | None = None
-        self.released: list[str] = []
-        """The executors that were released, in order."""
         self._adopts = 0 if most is None else most // cores_per_executor
         """While nothing has been requested: how many executors are taken over as they come."""
         if self._wanted != (_target(session) or len(self._staying())):
@@ -150,6 +160,11 @@ class ExecutorNegotiator:
     def asked(self) -> int:
         """The cores requested, in whole executors."""
         return self._wanted * self._per_executor
+
+    @property
+    def released(self) -> list[str]:
+        """The executors that were released, in order."""
+        return self._release.released
 
     @property
     def adopts(self) -> bool:
@@ -174,19 +189,12 @@ class ExecutorNegotiator:
             self._waiting.append((self._wanted, self._clock()))
 
     def let_go(self) -> None:
-        """Release surplus executors, newest first, if a batch boundary is reached in time."""
-        if len(self._adopted()) <= self._wanted:
-            return
-        with self._boundary() as reached:
-            there = self._staying()
-            going = _newest_first(there)[: max(0, len(there) - self._wanted)]
-            if not reached or not going:
-                return
-            # The requested total is already lowered. Do not count this as a failure, and do not
-            # force the removal of a busy executor.
-            backend, named = self._context.schedulerBackend(), self._sequence(going)
-            gone = self._releases.call(lambda: backend.killExecutors(named, False, False, False))
-            self.released += _strings(gone)
+        """Release surplus executors, newest first, at the next batch boundary."""
+        self._release.let_go(self._surplus)
+
+    def close(self) -> None:
+        """Release nothing any more."""
+        self._release.close()
 
     def overdue(self) -> str | None:
         """A sentence about a request that has waited three times as long as usual."""
@@ -218,11 +226,9 @@ class ExecutorNegotiator:
         """Executors that are up and not being released."""
         return _staying(self._context)
 
-    def _sequence(self, executors: list[str]) -> Any:
-        ids = self._jvm.java.util.ArrayList()
-        for executor in executors:
-            ids.add(executor)
-        return self._jvm.PythonUtils.toSeq(ids)
+    def _surplus(self) -> list[str]:
+        there = self._adopted()
+        return _newest_first(there)[: max(0, len(there) - self._wanted)]
 
     def _executors_for(self, cores: int) -> int:
         return max(1, -(-cores // self._per_executor))
@@ -234,7 +240,7 @@ class ExecutorNegotiator:
 
 def refuse_dynamic_allocation(session: SparkSession) -> None:
     """Refuse Spark's dynamic allocation: it and Tidegate would undo each other's requests."""
-    if session.sparkContext.getConf().get("spark.dynamicAllocation.enabled", "false") == "true":
+    if is_on(session, "spark.dynamicAllocation.enabled"):
         raise AskedWrongly(
             "spark.dynamicAllocation.enabled is true and would undo Tidegate's decisions; set "
             "it to false"
@@ -277,7 +283,7 @@ def executors_expected(session: SparkSession) -> int:
 def _staying(context: Any) -> list[str]:
     """Executors that are up and not being released; Spark lists those until they exit."""
     backend = context.schedulerBackend()
-    return [one for one in _strings(backend.getExecutorIds()) if backend.isExecutorActive(one)]
+    return [one for one in strings(backend.getExecutorIds()) if backend.isExecutorActive(one)]
 
 
 def _target(session: SparkSession) -> int:
@@ -297,7 +303,3 @@ def _target(session: SparkSession) -> int:
 def _newest_first(executors: list[str]) -> list[str]:
     """Executors in the order of release: newest first, because the oldest have warm caches."""
     return sorted(executors, key=lambda name: (len(name), name), reverse=True)
-
-
-def _strings(sequence: Any) -> list[str]:
-    return [str(sequence.apply(number)) for number in range(sequence.size())]

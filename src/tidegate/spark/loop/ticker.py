@@ -107,6 +107,7 @@ class Ticker(ABC):
         self._woken.set()
         if self._thread is not threading.current_thread() and self._thread.ident is not None:
             self._thread.join()
+        self.negotiator.close()
         if self._writer is not None:
             self._writing.call(self._writer.close)
 

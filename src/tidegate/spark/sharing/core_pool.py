@@ -8,18 +8,24 @@ when its control loop starts and leaves it when it stops.
 
 import threading
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate.control.bounds import Bounds
 from tidegate.control.claim import Claim
 from tidegate.control.sharing.division import Sharing
 from tidegate.spark.batch.segment import SegmentRun
+from tidegate.spark.loop.boundary import (
+    BatchBoundary,
+    Holdable,
+    SegmentHold,
+    queries_of_all_sessions,
+)
 from tidegate.spark.loop.negotiate import ExecutorNegotiator, cores_there, executors_expected
-from tidegate.spark.run import between_batches
+from tidegate.spark.loop.release import Background, in_a_thread
 
 _of_application: dict[str, "CorePool"] = {}
 _guard = threading.Lock()
@@ -38,14 +44,25 @@ class Pipeline(Protocol):
         """The object that runs the micro-batches of each segment, by the segment's name."""
         ...
 
+    @property
+    def queries(self) -> Mapping[str, StreamingQuery]:
+        """The Spark streaming query of each segment, by the segment's name."""
+        ...
+
 
 class CorePool:
     """The cores of one application, shared by its pipelines that have a target."""
 
-    def __init__(self, cores: int | None, cores_per_executor: int) -> None:
+    def __init__(
+        self,
+        cores: int | None,
+        cores_per_executor: int,
+        *,
+        background: Background = in_a_thread,
+    ) -> None:
         self._lock = threading.Lock()
-        self._letting_go = threading.Lock()
         self._per_executor = cores_per_executor
+        self._background = background
         self._sharing = None if cores is None else Sharing(cores, cores_per_executor)
         self._parts: dict[str, Part] = {}
         self.executors: ExecutorNegotiator | None = None
@@ -90,6 +107,8 @@ class CorePool:
                 self._sharing.leave(part.name)
             if self.executors is not None and self._parts:
                 self.executors.ask(self._asked)
+        if self.empty and self.executors is not None:
+            self.executors.close()
 
     @property
     def empty(self) -> bool:
@@ -145,13 +164,9 @@ class CorePool:
             return part.held
 
     def let_go(self) -> None:
-        """Release executors that no pipeline needs; only one loop does this at a time."""
-        if self.executors is None or not self._letting_go.acquire(blocking=False):
-            return
-        try:
+        """Release executors that no pipeline needs."""
+        if self.executors is not None:
             self.executors.let_go()
-        finally:
-            self._letting_go.release()
 
     def overdue(self) -> str | None:
         """A sentence about a request that was not granted in time; None if there is none."""
@@ -172,8 +187,9 @@ class CorePool:
                 session,
                 self._per_executor,
                 self._asked,
-                boundary=self._boundary,
+                boundary=BatchBoundary(lambda: self._running(session)),
                 most=bounds.most,
+                background=self._background,
             )
         else:
             self.executors.ask(self._asked)
@@ -185,10 +201,18 @@ class CorePool:
     def _whole(self, cores: int) -> int:
         return -(-cores // self._per_executor) * self._per_executor
 
-    def _boundary(self) -> AbstractContextManager[bool]:
-        """A context in which no micro-batch of any pipeline runs."""
+    def _running(self, session: SparkSession) -> list[Holdable]:
+        """All that runs micro-batches: the pool's pipelines, and every other query of any session.
+
+        A pipeline without a target, or with a dry run, is not in the pool, so it is one of the
+        others.
+        """
         runs = [part.run for part in list(self._parts.values())]
-        return between_batches([one for run in runs for one in run.segments.values()])
+        segments: list[Holdable] = [
+            SegmentHold(one) for run in runs for one in run.segments.values()
+        ]
+        own = {str(query.runId) for run in runs for query in run.queries.values()}
+        return [*segments, *queries_of_all_sessions(session, own)]
 
 
 @dataclass(slots=True, eq=False)
@@ -229,6 +253,9 @@ class Part:
     def overdue(self) -> str | None:
         """A sentence about a request that was not granted in time; None if there is none."""
         return self.pool.overdue()
+
+    def close(self) -> None:
+        """Do nothing: other pipelines may still need the pool, which ends with the last of them."""
 
     def share_of(self, claim: Claim) -> int | None:
         """The cores that the other pipelines leave to this one, given its new claim."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.helpers.fake_cluster import FakeCluster
+from tests.helpers.fake_cluster import FakeCluster, at_once
 from tidegate.control.assemble import new_controller
 from tidegate.control.bounds import Bounds
 from tidegate.control.sharing.within_share import WithinShare
@@ -20,7 +20,12 @@ from tidegate.spark.options import StartOptions, filled
 
 def negotiator(cluster: FakeCluster, cores: int, per_executor: int = 1) -> ExecutorNegotiator:
     return ExecutorNegotiator(
-        cluster, per_executor, cores, boundary=cluster.boundary, clock=cluster.clock
+        cluster,
+        per_executor,
+        cores,
+        boundary=cluster.boundary,
+        clock=cluster.clock,
+        background=at_once,
     )
 
 
@@ -98,6 +103,7 @@ def test_while_a_batch_runs_nobody_goes() -> None:
         found.let_go()
         assert (found.granted(), found.asked) == (4, 1)
     cluster.running = False
+    cluster.now_s += 1000.0
     found.let_go()
     assert found.granted() == 1
 
@@ -140,7 +146,13 @@ def test_one_that_comes_late_after_all_goes_again() -> None:
 
 def taking_over(cluster: FakeCluster, cores: int, most: int) -> ExecutorNegotiator:
     return ExecutorNegotiator(
-        cluster, 1, cores, boundary=cluster.boundary, most=most, clock=cluster.clock
+        cluster,
+        1,
+        cores,
+        boundary=cluster.boundary,
+        most=most,
+        clock=cluster.clock,
+        background=at_once,
     )
 
 

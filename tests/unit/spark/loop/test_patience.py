@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from tidegate.spark.loop.patience import Answered, NoAnswer
+from tidegate.spark.loop.patience import Answered, NoAnswer, Patience
 
 
 def test_a_call_that_returns_gives_its_value_or_its_error() -> None:
@@ -32,3 +32,19 @@ def test_a_call_that_hangs_is_given_up_and_no_other_piles_up_behind_it() -> None
     free.set()
     pending.join()
     assert calls.call(lambda: "again") == "again"
+
+
+def test_tries_wait_longer_and_come_rarer_up_to_a_bound() -> None:
+    now_s = [0.0]
+    patience = Patience(lambda: now_s[0])
+    waited_s = []
+    for _ in range(8):
+        assert patience.due
+        waited_s.append(patience.patience_s)
+        patience.failed()
+        assert not patience.due
+        now_s[0] += 4.0 * waited_s[-1]
+    assert waited_s == [2.0, 6.0, 18.0, 54.0, 162.0, 180.0, 180.0, 180.0]
+    patience.failed()
+    patience.reset()
+    assert patience.due and patience.patience_s == 2.0
