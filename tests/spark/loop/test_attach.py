@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import tidegate as tg
@@ -18,10 +18,10 @@ def query_of(spark: SparkSession, tmp_path: Path):
     started: list[StreamingQuery] = []
 
     def begin(
-        name: str, rate: int = 400, session: SparkSession | None = None, **trigger: str
+        name: str, rate: int = 400, frame: DataFrame | None = None, **trigger: str
     ) -> StreamingQuery:
         writer = (
-            tg.arrivals(session or spark, f"constant:{rate}", partitions=2)
+            (frame or tg.arrivals(spark, f"constant:{rate}", partitions=2))
             .writeStream.queryName(name)
             .format("noop")
             .option("checkpointLocation", str(tmp_path / name))
@@ -125,7 +125,8 @@ def test_a_query_is_held_between_two_batches(
     spark: SparkSession, query_of: Callable, wait_for: Callable
 ) -> None:
     """Of whichever session: all sessions of an application share its executors."""
-    held, free = query_of("held", session=spark.newSession()), query_of("free")
+    rate = spark.newSession().readStream.format("rate").option("rowsPerSecond", 10).load()
+    held, free = query_of("held", frame=rate), query_of("free")
     assert [query.name for query in spark.streams.active] == ["free"]
 
     def batch(query: StreamingQuery) -> int:

@@ -5,7 +5,6 @@ The order of their steps, which makes a batch exactly once, is in `transaction`.
 
 import logging
 import time
-from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
@@ -26,10 +25,10 @@ from tidegate.spark.batch.result import BatchResult
 from tidegate.spark.batch.spark_work import SparkWork
 from tidegate.spark.batch.step import AfterStep, Steps
 from tidegate.spark.batch.transaction import Lease, Transactions
+from tidegate.spark.measure.memory import BoundedMemory, remembered_results
 from tidegate.spark.shedding.ledger import Ledger, SourceTotals, Totals
 
 _log = logging.getLogger("tidegate.batch")
-_REMEMBERED = 512
 _RECORDS_PER_BLOCK = 1 << 17
 """Rows of an Arrow block that Spark hands over; set in the query's own session only."""
 
@@ -50,7 +49,7 @@ class SegmentRun:
     anchors: Anchors
     lease: Lease
     cleaner: Cleaner
-    results: deque[BatchResult] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
+    results: BoundedMemory[BatchResult] = field(default_factory=remembered_results)
     stopping: bool = False
     busy: Lock = field(default_factory=Lock)
     failure: BaseException | None = None

@@ -9,7 +9,6 @@ import math
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -25,12 +24,12 @@ from tidegate.recording import RecordWriter
 from tidegate.spark.loop.decision_log import DecisionLog
 from tidegate.spark.loop.isolated import Isolated
 from tidegate.spark.loop.negotiate import Negotiator
+from tidegate.spark.measure.memory import remembered_records
 
 FAILURES_TO_KEEP_ALL = 3
 """After this many failed ticks in a row, the last decision on shedding is too old to follow."""
 LONGEST_PAUSE_S = 30.0
 """The longest pause before a failed tick is tried again."""
-_REMEMBERED = 7200
 
 
 class Ticker(ABC):
@@ -47,7 +46,8 @@ class Ticker(ABC):
     ) -> None:
         self.controller = controller
         self.negotiator = negotiator
-        self.records: deque[Record] = deque(maxlen=_REMEMBERED)
+        self.records = remembered_records()
+        """The last records, oldest first; the oldest may lack what a record has per shard."""
         self.watchers: list[Callable[[Record], None]] = []
         """Functions called with every record, in the loop's thread. One that raises is called
         again with the next record."""

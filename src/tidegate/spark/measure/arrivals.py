@@ -8,6 +8,7 @@ from tidegate.spark.batch.segment import SegmentRun
 from tidegate.spark.measure.running_batch import RunningArrivals, arrivals_of, running_arrivals
 
 _RATE_WINDOW_S = 1.0
+_WINDOW_SLOTS = round(_RATE_WINDOW_S * 1e6 / SLOT_US)
 _SHORTEST_S = 0.1
 """A rate is counted over at least so long, however recently the first row arrived."""
 _REMEMBERED = 64
@@ -29,7 +30,9 @@ class Arrivals:
         if not self._oldest_us:
             self._oldest_us = int(offered.slots[0]) * SLOT_US
         self._newest_us = max(self._newest_us, int(offered.slots[-1]) * SLOT_US)
-        self._finished.append(offered)
+        # Only the newest second is ever counted, and the newest arrival never gets older.
+        recent = offered.slots > self._newest_us // SLOT_US - _WINDOW_SLOTS
+        self._finished.append(Stamps(offered.slots[recent], offered.counts[recent], 0))
 
     def look_ahead(self, part: SegmentRun, newest: int) -> None:
         """Ask a segment for its batches behind `newest`, the last one that is finished.
@@ -58,9 +61,8 @@ class Arrivals:
             return None
         running = [told.offered for told in self._all_running()]
         newest = self._told_us() // SLOT_US
-        width = round(_RATE_WINDOW_S * 1e6 / SLOT_US)
         counted = sum(
-            int(stamps.counts[stamps.slots > newest - width].sum())
+            int(stamps.counts[stamps.slots > newest - _WINDOW_SLOTS].sum())
             for stamps in (*self._finished, *running)
         )
         since_first_s = (newest - self._oldest_us // SLOT_US + 1) * SLOT_US / 1e6
