@@ -14,7 +14,7 @@ from tidegate.control.controller import Controller
 from tidegate.control.decision import Decision
 from tidegate.control.measurement import Measurement
 from tidegate.errors import AskedWrongly
-from tidegate.recording import RecordWriter
+from tidegate.recording import Recorder
 from tidegate.spark.loop.assembly import assembly_of
 from tidegate.spark.loop.boundary import (
     BatchBoundary,
@@ -28,11 +28,13 @@ from tidegate.spark.loop.negotiate import (
     UntouchedExecutors,
     executors_expected,
 )
+from tidegate.spark.loop.recorder import recorder
 from tidegate.spark.loop.ticker import Ticker
 from tidegate.spark.master import Master, parse_master
 from tidegate.spark.measure.attached_meter import AttachedMeter
 from tidegate.spark.measure.busy_cores import ExecutorTime
 from tidegate.spark.options import AttachOptions, filled, takes
+from tidegate.spark.state.files import Durable
 
 _ATTACHED: dict[str, "Attachment"] = {}
 """The attachment of each Spark application. Two would undo each other's requests."""
@@ -75,7 +77,7 @@ def attach(
             negotiator,
             AttachedMeter(queries, negotiator, ExecutorTime(session)),
             tick_s=assembly.tick_s,
-            writer=None if given["records"] is None else RecordWriter(given["records"]),
+            writer=None if given["records"] is None else recorder(Durable(str(given["records"]))),
             note=note,
         )
         _ATTACHED[application] = attachment
@@ -115,7 +117,7 @@ class Attachment(Ticker):
         meter: AttachedMeter,
         *,
         tick_s: float,
-        writer: RecordWriter | None,
+        writer: Recorder | None,
         note: str | None,
     ) -> None:
         name = (query.name or str(query.id)) if query is not None else session.sparkContext.appName

@@ -10,9 +10,9 @@ from tidegate.control.claim import Claim
 from tidegate.control.decision import Decision
 from tidegate.control.measurement import Measurement
 from tidegate.control.shedding.keep import KEEP_ALL
-from tidegate.recording import RecordWriter
 from tidegate.spark.batch.segment import SegmentRun
 from tidegate.spark.loop.negotiate import LocalBudget, Negotiator, UntouchedExecutors
+from tidegate.spark.loop.recorder import recorder
 from tidegate.spark.loop.ticker import Ticker
 from tidegate.spark.master import parse_master
 from tidegate.spark.measure.pipeline_meter import PipelineMeter
@@ -55,7 +55,7 @@ class ControlLoop(Ticker):
             negotiator,
             name=run.name,
             tick_s=assembly.tick_s,
-            writer=RecordWriter(place.path("")) if place.local else None,
+            writer=recorder(place),
         )
         self._run = run
         self.assembly = assembly

@@ -20,7 +20,7 @@ from tidegate.control.decision import Decision
 from tidegate.control.measurement import Measurement
 from tidegate.control.record import Record
 from tidegate.logs import PipelineLogger, reason
-from tidegate.recording import RecordWriter
+from tidegate.recording import Recorder
 from tidegate.spark.loop.decision_log import DecisionLog
 from tidegate.spark.loop.isolated import Isolated
 from tidegate.spark.loop.negotiate import Negotiator
@@ -42,7 +42,7 @@ class Ticker(ABC):
         *,
         name: str,
         tick_s: float,
-        writer: RecordWriter | None,
+        writer: Recorder | None,
     ) -> None:
         self.controller = controller
         self.negotiator = negotiator
