@@ -26,6 +26,7 @@ from tidegate.spark.loop.negotiate import (
     LocalBudget,
     Negotiator,
     UntouchedExecutors,
+    cores_there,
     executors_expected,
 )
 from tidegate.spark.loop.recorder import recorder
@@ -91,7 +92,7 @@ def _negotiator(
     """The negotiator for executors; in one process and in a dry run it requests nothing."""
     per_executor = assembly.cores_per_executor
     if master.in_one_process:
-        return LocalBudget(session.sparkContext.defaultParallelism)
+        return LocalBudget(cores_there(session) or 1)
     if dry_run:
         return UntouchedExecutors(session, per_executor)
     refuse_unpinned_threads(session)

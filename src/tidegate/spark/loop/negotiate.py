@@ -247,7 +247,21 @@ def refuse_dynamic_allocation(session: SparkSession) -> None:
         )
 
 
+def task_cpus(session: SparkSession) -> int:
+    """The cores that Spark reserves for each task (`spark.task.cpus`).
+
+    What Tidegate counts as a core is the place of one task. With two cores per task, a machine of
+    eight has four of them.
+    """
+    return max(1, int(session.sparkContext.getConf().get("spark.task.cpus") or 1))
+
+
 def cores_per_executor(session: SparkSession) -> int:
+    """The tasks that one executor can run at a time: its cores over the cores of a task."""
+    return max(1, _executor_cores(session) // task_cpus(session))
+
+
+def _executor_cores(session: SparkSession) -> int:
     """The cores of one executor: as configured, else as the running executors have them."""
     url = parse_master(str(session.sparkContext.master)).url
     if url.startswith("local-cluster"):
@@ -261,6 +275,12 @@ def cores_per_executor(session: SparkSession) -> int:
 
 
 def cores_there(session: SparkSession) -> int | None:
+    """The most tasks that can run at a time; None if neither master nor configuration says."""
+    cores = master_cores(session)
+    return None if cores is None else max(1, cores // task_cpus(session))
+
+
+def master_cores(session: SparkSession) -> int | None:
     """The most cores this application can have; None if neither master nor configuration says."""
     master = parse_master(str(session.sparkContext.master))
     if master.in_one_process:

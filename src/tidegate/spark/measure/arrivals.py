@@ -1,7 +1,7 @@
 """The arrival rate of a pipeline, and the rows that wait, by the stamps that rows carry."""
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from tidegate.control.learning.sojourn import SLOT_US, Stamps
 from tidegate.spark.batch.segment import SegmentRun
@@ -34,17 +34,20 @@ class Arrivals:
         recent = offered.slots > self._newest_us // SLOT_US - _WINDOW_SLOTS
         self._finished.append(Stamps(offered.slots[recent], offered.counts[recent], 0))
 
-    def look_ahead(self, part: SegmentRun, newest: int) -> None:
+    def look_ahead(
+        self, part: SegmentRun, newest: int, trusted: Callable[[int], bool] = lambda _: True
+    ) -> None:
         """Ask a segment for its batches behind `newest`, the last one that is finished.
 
         Those are the batch that runs and those whose duration Spark has not told yet. What a batch
-        told once is remembered until it is finished, whatever step it is at meanwhile.
+        told once is remembered until it is finished, whatever step it is at meanwhile. Arrivals
+        that are not `trusted`, by the newest of them, are left out.
         """
         name = part.segment.name
         done = [arrivals_of(part, r) for r in list(part.results) if r.plan.batch_id > newest]
         known = self._running[name]
         for told in (*done, running_arrivals(part)):
-            if told is not None:
+            if told is not None and trusted(told.newest_us):
                 known[told.batch_id] = told
         self._running[name] = {b: told for b, told in known.items() if b > newest}
 

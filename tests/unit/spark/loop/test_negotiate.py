@@ -209,8 +209,9 @@ def test_a_dry_run_counts_and_touches_nothing() -> None:
     assert (found.asked, found.granted(), cluster.asked, cluster.killed) == (20, 20, [], [])
 
 
-def test_dynamic_allocation_is_refused() -> None:
-    cluster = FakeCluster(executors=1, **{"spark.dynamicAllocation.enabled": "true"})
+@pytest.mark.parametrize("spelled", ["true", "True", " TRUE "])
+def test_dynamic_allocation_is_refused(spelled: str) -> None:
+    cluster = FakeCluster(executors=1, **{"spark.dynamicAllocation.enabled": spelled})
     with pytest.raises(AskedWrongly, match="dynamicAllocation"):
         negotiator(cluster, 1)
 
@@ -243,6 +244,21 @@ def test_a_pipeline_asks_for_whole_executors() -> None:
     policy = new_controller(assembly).policy
     assert policy.name == "latency"
     assert isinstance(policy, WithinShare) and isinstance(policy.inner, WholeExecutors)
+
+
+def test_a_core_is_the_place_of_one_task() -> None:
+    conf = {"spark.executor.cores": "4", "spark.task.cpus": "2", "spark.cores.max": "8"}
+    cluster = FakeCluster(2, master="spark://host:7077", **conf)
+    assembly = assembled(cluster, (3, 8))
+    assert assembly.bounds == Bounds(2, 4), "eight cores run four tasks"
+    assert assembly.cores_per_executor == 2
+    assert executors_expected(cluster) == 2
+    assert assembled(cluster, None, executors=(1, 2)).bounds == Bounds(2, 4)
+    assert assembled(cluster, None).bounds == Bounds(1, 4)
+    with pytest.raises(AskedWrongly, match="the master has 8"):
+        assembled(cluster, (1, 9))
+    with pytest.raises(AskedWrongly, match="one executor has 4"):
+        assembled(cluster, (1, 3))
 
 
 def test_executors_are_cores_of_whole_executors() -> None:
