@@ -15,6 +15,7 @@ from tidegate.control.shedding.next_batch import time_gathering_s
 from tidegate.pipelines.graph import Segment
 from tidegate.spark.batch.anchors import Anchors, working_executors
 from tidegate.spark.batch.backpressure import Backpressure
+from tidegate.spark.batch.batch_clock import BatchClock
 from tidegate.spark.batch.checkpoint import Checkpoint
 from tidegate.spark.batch.cleaner import Cleaner
 from tidegate.spark.batch.compile import Compiler
@@ -61,6 +62,7 @@ class SegmentRun:
     """Whether a micro-batch is about to be planned and waits for `before` to return."""
     running: BatchPlan | None = None
     """The plan of the micro-batch whose stages run now."""
+    _clock: BatchClock = field(default_factory=BatchClock)
     _begun_us: int | None = None
     """When the last batch of this run was planned; rows of the next batch arrive from then on."""
     _backpressure: Backpressure = field(init=False)
@@ -164,7 +166,7 @@ class SegmentRun:
 
     def _new_plan(self, batch_id: int, operators: Mapping[str, OperatorPlan]) -> BatchPlan:
         """The plan of a batch that was not tried before."""
-        now_us = time.time_ns() // 1000
+        now_us = self._clock.now_us(self._before_us())
         return self.allocation.plan(
             batch_id,
             now_us,
@@ -173,6 +175,13 @@ class SegmentRun:
             offered=self._offered(),
             unique=self.compiler.sources.unique,
         )
+
+    def _before_us(self) -> int | None:
+        """When the batch before was planned, by this run or the last one; None if there is none."""
+        if self._begun_us is not None:
+            return self._begun_us
+        newest = self._transactions.plans.newest()
+        return None if newest is None else newest.at_us
 
     def _gathered_s(self, now_s: float) -> float:
         """Time over which the rows of a batch that begins now arrived; zero where not known."""

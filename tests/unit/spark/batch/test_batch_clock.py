@@ -1,6 +1,9 @@
 """Clocks that never go back, on a wall clock that does."""
 
+from types import SimpleNamespace
+
 from tidegate.spark.batch.batch_clock import BatchClock, TickClock
+from tidegate.spark.batch.segment import SegmentRun
 
 HOUR_US = 3_600_000_000
 
@@ -49,6 +52,28 @@ def test_a_plan_of_an_earlier_run_is_not_undercut() -> None:
     assert clock.now_us(earlier_us) == earlier_us + 1
     clocks.wait(2_000_000)
     assert clock.now_us(earlier_us + 1) == earlier_us + 2_000_001
+
+
+def test_a_segment_plans_its_batches_by_this_clock() -> None:
+    clocks = Clocks()
+    newest = SimpleNamespace(at_us=clocks.wall_us + HOUR_US)
+    made = []
+    segment = SimpleNamespace(
+        _begun_us=None,
+        _clock=clocks.clock(),
+        _transactions=SimpleNamespace(plans=SimpleNamespace(newest=lambda: newest)),
+        _gathered_s=lambda now_s: 0.0,
+        _offered=dict,
+        allocation=SimpleNamespace(plan=lambda batch, at_us, *_, **__: made.append(at_us)),
+        compiler=SimpleNamespace(sources=SimpleNamespace(unique={})),
+    )
+    segment._before_us = lambda: SegmentRun._before_us(segment)
+    SegmentRun._new_plan(segment, 7, {})
+    assert made == [newest.at_us + 1], "the last run's clock was ahead"
+    segment._begun_us = made[0]
+    clocks.wait(1_000_000)
+    SegmentRun._new_plan(segment, 8, {})
+    assert made[1] == made[0] + 1_000_000
 
 
 def test_ticks_go_on_when_the_wall_clock_goes_back() -> None:
