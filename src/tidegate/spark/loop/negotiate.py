@@ -7,8 +7,9 @@ from typing import Any, Protocol
 from pyspark.sql import SparkSession
 
 from tidegate.errors import AskedWrongly
+from tidegate.logs import PipelineLogger, reason
 from tidegate.spark.loop.boundary import Boundary
-from tidegate.spark.loop.patience import Answered
+from tidegate.spark.loop.patience import Answered, NoAnswer
 from tidegate.spark.loop.release import Background, ExecutorRelease, in_a_thread, is_on, strings
 from tidegate.spark.master import parse_master
 
@@ -154,7 +155,13 @@ class ExecutorNegotiator:
         self._adopts = 0 if most is None else most // cores_per_executor
         """While nothing has been requested: how many executors are taken over as they come."""
         if self._wanted != (_target(session) or len(self._staying())):
-            self.ask(cores)
+            try:
+                self.ask(cores)
+            except NoAnswer as error:
+                # The pipeline can begin with what is up. A later decision makes the next request.
+                self._wanted = max(1, len(self._staying()))
+                log = PipelineLogger("executors", str(session.sparkContext.appName))
+                log.warning("begins with the executors that are up: %s", reason(error))
 
     @property
     def asked(self) -> int:

@@ -17,6 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tidegate.control.bounds import Bounds
 from tidegate.control.claim import Claim
 from tidegate.control.sharing.division import Sharing
+from tidegate.logs import PipelineLogger, reason
 from tidegate.spark.batch.segment import SegmentRun
 from tidegate.spark.loop.boundary import (
     BatchBoundary,
@@ -106,7 +107,11 @@ class CorePool:
             if self._sharing is not None:
                 self._sharing.leave(part.name)
             if self.executors is not None and self._parts:
-                self.executors.ask(self._asked)
+                try:
+                    self.executors.ask(self._asked)
+                except Exception as error:  # the next decision of another pipeline asks again
+                    log = PipelineLogger("executors", part.name)
+                    log.warning("executors could not be given back: %s", reason(error))
         if self.empty and self.executors is not None:
             self.executors.close()
 

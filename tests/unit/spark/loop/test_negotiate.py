@@ -1,5 +1,7 @@
 """Executors asked for and let go, on a driver that is only imitated."""
 
+import threading
+
 import pytest
 
 from tests.helpers.fake_cluster import FakeCluster, at_once
@@ -15,6 +17,7 @@ from tidegate.spark.loop.negotiate import (
     UntouchedExecutors,
     executors_expected,
 )
+from tidegate.spark.loop.patience import Answered
 from tidegate.spark.options import StartOptions, filled
 
 
@@ -200,6 +203,18 @@ def test_a_request_that_fails_is_not_taken_for_made() -> None:
     with pytest.raises(TypeError):
         found.ask(4)
     assert (found.asked, found.overdue()) == (2, None)
+
+
+def test_a_start_goes_on_without_an_answer(monkeypatch, caplog) -> None:
+    cluster, free = FakeCluster(executors=2), threading.Event()
+    cluster.requestTotalExecutors = lambda *_: free.wait()
+    monkeypatch.setattr(
+        "tidegate.spark.loop.negotiate.Answered", lambda what: Answered(what, patience_s=0.01)
+    )
+    found = negotiator(cluster, 5)
+    assert (found.asked, found.granted()) == (2, 2)
+    assert "begins with the executors that are up: NoAnswer" in caplog.messages[0]
+    free.set()
 
 
 def test_a_dry_run_counts_and_touches_nothing() -> None:

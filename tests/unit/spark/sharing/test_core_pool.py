@@ -199,6 +199,16 @@ def test_executors_that_come_after_the_start_by_themselves_stay() -> None:
     assert (one.asked, two.asked, cluster.asked) == (4, 1, [5])
 
 
+def test_who_leaves_is_not_kept_by_a_master_that_does_not_answer(caplog) -> None:
+    cluster = FakeCluster(executors=4)
+    pool = pool_of(None, 1)
+    one, two = joined(pool, cluster, "one", 2), joined(pool, cluster, "two", 2)
+    cluster.requestTotalExecutors = None  # calling it raises
+    two.leave()
+    assert "two: executors could not be given back" in caplog.messages[0]
+    assert (one.granted(), pool.empty) == (4, False)
+
+
 def test_a_request_that_fails_changes_nothing() -> None:
     cluster = FakeCluster(executors=2)
     pool = pool_of(8, 1)
