@@ -6,11 +6,13 @@ from types import SimpleNamespace
 import pytest
 
 from tests.helpers.fake_cluster import FakeCluster
+from tidegate.control.control_failure import ControlFailure
 from tidegate.control.shedding.keep import KEEP_ALL, Keep
 from tidegate.spark.loop.assembly import assembly_of
 from tidegate.spark.loop.loop import ControlLoop
 from tidegate.spark.loop.ticker import FAILURES_TO_KEEP_ALL
 from tidegate.spark.options import StartOptions, filled
+from tidegate.spark.run import Run
 
 
 class FakeRun(SimpleNamespace):
@@ -75,3 +77,17 @@ def test_a_dry_run_takes_no_share_from_other_pipelines(tmp_path: Path) -> None:
     finally:
         dry.leave()
         real.leave()
+
+
+def test_a_run_says_that_control_fails_and_does_not_fail_itself(tmp_path: Path) -> None:
+    run = object.__new__(Run)
+    run._segments, run._queries, run.loop = {}, {}, None
+    assert run.control_failure is None
+    cluster = FakeCluster(executors=1, **{"spark.executor.cores": "1"})
+    run.loop = loop = loop_on(cluster, tmp_path, dry_run=True)
+    assert run.control_failure is None
+    loop._failed(OSError("no answer"), 100.0)
+    assert run.control_failure == ControlFailure(100.0, 1, "OSError: no answer")
+    run._raise_failure()
+    loop.control_failure = None
+    assert run.control_failure is None
