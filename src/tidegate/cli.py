@@ -18,6 +18,7 @@ from tidegate.commands.replay import replay
 from tidegate.commands.simulate import simulate
 from tidegate.commands.state import state
 from tidegate.errors import AskedWrongly, TidegateError
+from tidegate.logs import log_to_stderr
 
 TRACEBACK = "TIDEGATE_TRACEBACK"
 """Set this environment variable to see the traceback of an unexpected error."""
@@ -47,8 +48,14 @@ def _root(
             "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
         ),
     ] = False,
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", help="Print the log of Tidegate's loggers to standard error."),
+    ] = False,
 ) -> None:
     """Options of every command."""
+    if verbose:
+        log_to_stderr()
 
 
 app.command("demo")(demo)

@@ -1,17 +1,20 @@
 """Records on disk: JSON lines, rotated by size, that survive a crash in the middle of a line.
 
 New records go to `records.jsonl`. `records.1.jsonl` is the file before it, `records.2.jsonl` the
-one before that. This module is the only one that reads or writes these files.
+one before that. Object stores cannot append to a file: there, records are numbered parts,
+`records.p0000000001.jsonl` and so on. This module is the only one that reads or writes these files.
 """
 
 import json
 import os
 import re
-from collections.abc import Iterator
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import BinaryIO, Protocol, Self, runtime_checkable
 
 from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly, TidegateError
@@ -22,7 +25,55 @@ MOST_BYTES = 8 * 2**20
 KEPT_FILES = 4
 """How many rotated files are kept."""
 
+PART_BYTES = 2**20
+"""A part is followed by the next one before it grows beyond this size."""
+KEPT_PARTS = 40
+"""How many parts are kept, the newest one included."""
+FLUSH_S = 10.0
+"""The newest part is written anew this often."""
+
 _SET_ASIDE = re.compile(r"records\.(\d+)\.jsonl")
+_PART = re.compile(r"records\.p(\d{10})\.jsonl")
+_CLOSE_S = 10.0
+"""How long the end of a run waits for the last records to be written to a store."""
+
+
+class Recorder(Protocol):
+    """Where a control loop writes its records."""
+
+    def write(self, record: Record) -> None:
+        """Write one record. It raises if this or an earlier record could not be written."""
+        ...
+
+    def close(self) -> None:
+        """Write what is left, and let go of files and threads."""
+        ...
+
+
+@runtime_checkable
+class Directory(Protocol):
+    """A directory of a store that can write whole files only."""
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+        ...
+
+    def names(self) -> list[str]:
+        """The names of its files."""
+        ...
+
+    def read(self, name: str) -> bytes:
+        """The content of a file."""
+        ...
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a whole file; it replaces one of the same name."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Remove a file if it exists."""
+        ...
 
 
 class RecordWriter:
@@ -106,6 +157,125 @@ class RecordWriter:
         return self._open()
 
 
+class RecordParts:
+    """Writes records to a store as numbered parts, in a thread of its own.
+
+    The newest part is written anew every few seconds, until it has its size. The loop never waits
+    for the store. While the store fails, the newest records are kept in memory, up to one part, and
+    `write` raises what went wrong.
+    """
+
+    def __init__(
+        self,
+        directory: Directory,
+        *,
+        flush_s: float = FLUSH_S,
+        part_bytes: int = PART_BYTES,
+        kept_parts: int = KEPT_PARTS,
+    ) -> None:
+        self._directory = directory
+        self._flush_s = flush_s
+        self._part_bytes = part_bytes
+        self._kept_parts = kept_parts
+        self._lock = threading.Lock()
+        self._lines: deque[bytes] = deque()
+        """Records that are not in the store yet."""
+        self._size = 0
+        self._failure: Exception | None = None
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._part = b""
+        self._number: int | None = None
+        """The number of the newest part; None before the store was looked at."""
+
+    def write(self, record: Record) -> None:
+        """Keep one record, which is written within some seconds."""
+        with self._lock:
+            self._add([record.to_json().encode() + b"\n"])
+            if self._thread is None:
+                self._closing.clear()
+                self._thread = threading.Thread(
+                    target=self._flushes, name="tidegate-records", daemon=True
+                )
+                self._thread.start()
+            failure = self._failure
+        if failure is not None:
+            raise TidegateError(
+                f"Records could not be written to {self._directory.url}: {failure}"
+            ) from failure
+
+    def close(self) -> None:
+        """Write the last records, if the store takes them within some seconds."""
+        thread, self._thread = self._thread, None
+        self._closing.set()
+        if thread is not None:
+            thread.join(_CLOSE_S)
+        if self._failure is not None:
+            raise TidegateError(
+                f"The last records could not be written to {self._directory.url}: {self._failure}"
+            ) from self._failure
+
+    def _add(self, lines: Iterable[bytes], *, first: bool = False) -> None:
+        """Keep lines, before those that are kept already if `first`; the oldest may be dropped."""
+        lines = list(lines)
+        if first:
+            self._lines.extendleft(reversed(lines))
+        else:
+            self._lines.extend(lines)
+        self._size += sum(map(len, lines))
+        while self._size > self._part_bytes and len(self._lines) > 1:
+            self._size -= len(self._lines.popleft())
+
+    def _flushes(self) -> None:
+        while not self._closing.wait(self._flush_s):
+            self._flush()
+        self._flush()
+
+    def _flush(self) -> None:
+        with self._lock:
+            lines, self._lines, self._size = list(self._lines), deque(), 0
+        if not lines:
+            return
+        try:
+            self._put(b"".join(lines))
+        except Exception as error:
+            with self._lock:
+                self._failure = error
+                self._add(lines, first=True)
+            return
+        self._failure = None
+
+    def _put(self, fresh: bytes) -> None:
+        if self._number is None:
+            self._number = max(_parts(self._directory.names()), default=0) + 1
+        number, part = self._number, self._part + fresh
+        if self._part and len(part) > self._part_bytes:
+            number, part = number + 1, fresh
+        self._directory.write(part_name(number), part)
+        begun = number != self._number or not self._part
+        self._number, self._part = number, part
+        if begun:
+            for old, name in _parts(self._directory.names()).items():
+                if old <= number - self._kept_parts:
+                    self._directory.remove(name)
+
+
+def part_name(number: int) -> str:
+    """The name of a part."""
+    return f"records.p{number:010d}.jsonl"
+
+
+def _parts(names: Iterable[str]) -> dict[int, str]:
+    """The parts among some files by their numbers, oldest first."""
+    matches = ((_PART.fullmatch(name), name) for name in names)
+    return dict(sorted((int(match[1]), name) for match, name in matches if match))
+
+
+def has_records(names: Iterable[str]) -> bool:
+    """Whether there are records among some files of a directory."""
+    return any(n == CURRENT or _SET_ASIDE.fullmatch(n) or _PART.fullmatch(n) for n in names)
+
+
 @dataclass(frozen=True, slots=True)
 class ReadableRecords:
     """The records that could be read, and a description of the lines that could not."""
@@ -115,8 +285,8 @@ class ReadableRecords:
     """One sentence for each kind of line that could not be read."""
 
 
-def read_records(where: str | Path) -> list[Record]:
-    """Read all records of a directory, or of one file, oldest first.
+def read_records(where: str | Path | Directory) -> list[Record]:
+    """Read all records of a directory, of one file or of a store's directory, oldest first.
 
     A last line that a crash cut short is left out. A damaged line, or one of another version,
     raises an error that names its file and line number.
@@ -128,15 +298,18 @@ def read_records(where: str | Path) -> list[Record]:
     return records
 
 
-def read_readable(where: str | Path) -> ReadableRecords:
+def read_readable(
+    where: str | Path | Directory, *, newest_parts: int | None = None
+) -> ReadableRecords:
     """Read the records that can be read, oldest first, and describe the lines that cannot.
 
     This is for looking back at a run, where part of its history is better than none. It raises an
-    error only when not a single record can be read.
+    error only when not a single record can be read. `newest_parts` leaves out older parts of a
+    store's directory.
     """
     records: list[Record] = []
     wrong: dict[str, list[int]] = {}
-    for path, content in _files(where):
+    for path, content in _files(where, newest_parts):
         *lines, tail = content.split(b"\n")
         if _is_whole(tail):
             lines.append(tail)
@@ -153,8 +326,8 @@ def read_readable(where: str | Path) -> ReadableRecords:
     left_out = tuple(f"{_lines(numbers)} {what}; left out." for what, numbers in wrong.items())
     if not records and left_out:
         raise TidegateError(
-            f"This version of Tidegate cannot read any record in {where} ({left_out[0][:-1]}): use "
-            "the version that wrote them."
+            f"This version of Tidegate cannot read any record in {_name(where)} "
+            f"({left_out[0][:-1]}): use the version that wrote them."
         )
     if not records:
         raise _nothing_yet(where)
@@ -167,13 +340,27 @@ def _lines(numbers: list[int]) -> str:
     return f"{len(numbers)} lines ({numbers[0]} to {numbers[-1]})"
 
 
-def _nothing_yet(where: str | Path) -> AskedWrongly:
+def _nothing_yet(where: str | Path | Directory) -> AskedWrongly:
     return AskedWrongly(
-        f"There is no record in {where} yet: wait until the run has completed its first tick."
+        f"There is no record in {_name(where)} yet: wait until the run has completed its first "
+        "tick."
     )
 
 
-def _files(where: str | Path) -> list[tuple[Path, bytes]]:
+def _name(where: str | Path | Directory) -> str:
+    return where.url if isinstance(where, Directory) else str(where)
+
+
+def _files(
+    where: str | Path | Directory, newest_parts: int | None = None
+) -> Sequence[tuple[str | Path, bytes]]:
+    if isinstance(where, Directory):
+        parts = list(_parts(where.names()).values())[-(newest_parts or 0) :]
+        if not parts:
+            raise AskedWrongly(
+                f"There are no records in {where.url}: give the checkpoint of a run with a target."
+            )
+        return [(f"{where.url}/{name}", where.read(name)) for name in parts]
     where = Path(where)
     if not where.exists():
         raise AskedWrongly(
@@ -202,6 +389,9 @@ def _read_directory(directory: Path) -> list[tuple[Path, bytes]]:
 
 def _places(directory: Path) -> list[tuple[Path, int]]:
     paths = [path for _, path in sorted(_set_aside(directory).items(), reverse=True)]
+    paths += [
+        directory / name for name in _parts(path.name for path in directory.iterdir()).values()
+    ]
     current = directory / CURRENT
     places = []
     for path in (*paths, current):
@@ -217,7 +407,7 @@ def _set_aside(directory: Path) -> dict[int, Path]:
     return {int(match[1]): path for match, path in matches if match}
 
 
-def _records(path: Path, content: bytes) -> Iterator[Record]:
+def _records(path: str | Path, content: bytes) -> Iterator[Record]:
     *lines, tail = content.split(b"\n")
     for number, line in enumerate(lines, start=1):
         if line.strip():
@@ -226,7 +416,7 @@ def _records(path: Path, content: bytes) -> Iterator[Record]:
         yield _record(path, len(lines) + 1, tail)
 
 
-def _record(path: Path, number: int, line: bytes) -> Record:
+def _record(path: str | Path, number: int, line: bytes) -> Record:
     try:
         return Record.from_json(line.decode())
     except TidegateError as error:

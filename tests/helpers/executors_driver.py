@@ -91,16 +91,16 @@ class Cluster:
         """What was running each time executors were released."""
 
     def watch(self, negotiator: ExecutorNegotiator) -> Callable[[Record], None]:
-        boundary = negotiator._boundary
+        boundary = negotiator._release._boundary
 
         @contextmanager
-        def spied() -> Iterator[bool]:
-            with boundary() as reached:
+        def spied(patience_s: float, needed: Callable[[], bool]) -> Iterator[bool]:
+            with boundary(patience_s, needed) as reached:
                 if reached:
                     self.removals.append(self._running())
                 yield reached
 
-        negotiator._boundary = spied
+        negotiator._release._boundary = spied
         return lambda record: self.up.append(len(negotiator._staying()))
 
     def _running(self) -> dict[str, int]:
@@ -128,7 +128,7 @@ class Cluster:
 def begin_with_one(spark: SparkSession) -> None:
     """Release all executors but one; a local-cluster starts with all of them."""
     wait_until(lambda: executors_up(spark) == MOST)
-    negotiator = ExecutorNegotiator(spark, 1, LEAST, boundary=lambda: nullcontext(True))
+    negotiator = ExecutorNegotiator(spark, 1, LEAST, boundary=lambda *_: nullcontext(True))
     negotiator.let_go()
     wait_until(lambda: executors_up(spark) == LEAST)
 
@@ -192,7 +192,7 @@ def attached(spark: SparkSession, root: Path, cluster: Cluster) -> dict[str, Any
 
 
 def pipeline(spark: SparkSession, root: Path, cluster: Cluster) -> dict[str, Any]:
-    wait_until(lambda: executors_up(spark) == MOST)
+    begin_with_one(spark)
     stream = spark.readStream.schema("seq long, key string, at timestamp").parquet(str(root / "in"))
     flow = (
         tg.pipeline("slow", stream, arrival="at")

@@ -10,6 +10,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / "tidegate"
 
 BELOW = {
     "errors": set(),
+    "logs": set(),
     "units": {"errors"},
     "benching": {"errors"},
     "models": {"errors", "units"},
@@ -28,6 +29,7 @@ BELOW = {
         "pipelines",
         "control",
         "recording",
+        "logs",
     },
     "view": {"errors", "units", "control"},
 }

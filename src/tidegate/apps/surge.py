@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from tidegate.apps.running import run_batches
 from tidegate.apps.waiting import Waiting, waiting_map
+from tidegate.control.control_failure import ControlFailure
 from tidegate.control.record import Record
 from tidegate.control.shards.balance import THETA
 from tidegate.errors import TidegateError
@@ -106,6 +107,7 @@ def run_surge(
     target_s: float = TARGET_S,
     seed: int = 1,
     on_record: Callable[[Record], None] | None = None,
+    on_failure: Callable[[ControlFailure], None] | None = None,
 ) -> Surge:
     """Run under a policy until every row that arrived is counted, and verify the counts.
 
@@ -133,6 +135,8 @@ def run_surge(
         if on_record is not None:
             loop.watchers.append(on_record)
         interrupted = False
+        if on_failure is not None:
+            loop.failure_watchers.append(on_failure)
         try:
             counted = _await_rows(run, arrived, seconds + _PATIENCE_S)
         except KeyboardInterrupt:

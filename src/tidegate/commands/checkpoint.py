@@ -6,31 +6,46 @@ from rich.text import Text
 
 from tidegate.commands.output import err
 from tidegate.errors import AskedWrongly
-from tidegate.recording import ReadableRecords, read_readable
+from tidegate.logs import reason
+from tidegate.recording import Directory, ReadableRecords, has_records, read_readable
 
 
 def read_checkpoint(checkpoint: str) -> ReadableRecords:
     """The records that can be read; the others are reported on standard error."""
     if "://" in checkpoint and not checkpoint.startswith("file://"):
-        raise AskedWrongly(
-            f"{checkpoint} is not on this machine: records are kept in local checkpoints only;"
-            " name a directory"
-        )
-    where = Path(checkpoint.removeprefix("file://"))
-    if where.is_dir() and not any(where.glob("records*.jsonl")):
-        raise AskedWrongly(_why_none(where))
-    reading = read_readable(where)
+        reading = read_readable(_remote(checkpoint))
+    else:
+        where = Path(checkpoint.removeprefix("file://"))
+        if where.is_dir() and not has_records(path.name for path in where.iterdir()):
+            raise AskedWrongly(_why_none(str(where), str(where.absolute())))
+        reading = read_readable(where)
     for sentence in reading.left_out:
         err.print(Text(f"tidegate: {sentence}", style="yellow"), soft_wrap=True)
     return reading
 
 
-def _why_none(where: Path) -> str:
+def _remote(url: str) -> Directory:
+    """The directory of a checkpoint in a store, after a look at whether it has records."""
     # Imported here because it imports Spark's types, which most calls do not need.
+    from tidegate.spark.state.files import Durable
+
+    place = Durable(url)
+    try:
+        names = place.names()
+    except (OSError, ValueError) as error:  # pyarrow's errors are of these kinds
+        raise AskedWrongly(
+            f"{url} cannot be read ({reason(error)}): check the address and the access to it"
+        ) from error
+    if not has_records(names):
+        raise AskedWrongly(_why_none(url, url))
+    return place
+
+
+def _why_none(where: str, url: str) -> str:
     from tidegate.spark.batch.checkpoint import Checkpoint
     from tidegate.spark.state.files import Durable
 
-    found = Checkpoint(Durable(str(where.absolute()))).description()
+    found = Checkpoint(Durable(url)).description()
     if found is None:
         return (
             f"{where} is not a checkpoint and has no records: give the directory that was passed as"

@@ -61,6 +61,7 @@ def demo(
                 cores=(min(CORES[0], most), most),
                 seed=seed,
                 on_record=live.show,
+                on_failure=live.show_failure,
             )
     finally:
         spark.stop()

@@ -10,6 +10,7 @@ from pyspark import SparkContext
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tidegate.control.control_failure import ControlFailure
 from tidegate.control.row_counts import SourceCount
 from tidegate.control.shedding.keep import Keep
 from tidegate.errors import AskedWrongly, TidegateError, nearest
@@ -104,6 +105,14 @@ class Run:
         `awaitTermination` raise it; `stop` raises it unless one of them did so before.
         """
         return self._supervisor.failure
+
+    @property
+    def control_failure(self) -> ControlFailure | None:
+        """Why nothing controls the pipeline at the moment; None while control works.
+
+        The pipeline itself runs on, and control is tried again until it works.
+        """
+        return None if self.loop is None else self.loop.control_failure
 
     def rescale(self, operator: str, tasks: int) -> None:
         """Change the number of tasks of an operator, from its next micro-batch on."""

@@ -29,6 +29,7 @@ from tidegate.spark.batch.transaction import Lease, lay_baseline
 from tidegate.spark.checks import check_start
 from tidegate.spark.loop.assembly import assembly_of
 from tidegate.spark.loop.loop import ControlLoop
+from tidegate.spark.loop.negotiate import task_cpus
 from tidegate.spark.loop.reach import check_reach
 from tidegate.spark.options import StartOptions, describe, filled, option, takes
 from tidegate.spark.owner.epochs import Epochs
@@ -145,7 +146,7 @@ def _owned(
     lay_baseline(place)
     place = place.open(graph, declared)
     session.dataSource.register(ChannelSource)
-    least = session.sparkContext.defaultParallelism
+    least = max(1, session.sparkContext.defaultParallelism // task_cpus(session))
     if assembly is not None:
         least = assembly.bounds.least
     cache = _cache(checkpoint, given)

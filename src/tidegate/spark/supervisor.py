@@ -18,6 +18,7 @@ from typing import Protocol
 
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tidegate.control.control_failure import ControlFailure
 from tidegate.errors import TidegateError
 from tidegate.spark.batch.failure import RunFailed, failure_of
 from tidegate.spark.batch.segment import SegmentRun, Stopping
@@ -33,6 +34,8 @@ class Loop(Protocol):
 
     failure: BaseException | None
     """The error that ended the loop early, if any."""
+    control_failure: ControlFailure | None
+    """The failure that control has not recovered from yet; None while it works."""
 
     def stop(self) -> None:
         """Stop ticking."""

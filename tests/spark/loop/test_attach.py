@@ -4,12 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import tidegate as tg
 from tidegate.recording import read_records
-from tidegate.spark.loop.boundary import QueryBoundary
+from tidegate.spark.loop.boundary import BatchBoundary, queries_of_all_sessions
 
 
 @pytest.fixture
@@ -17,9 +17,11 @@ def query_of(spark: SparkSession, tmp_path: Path):
     """Starts a query of a constant rate; all are stopped at the end."""
     started: list[StreamingQuery] = []
 
-    def begin(name: str, rate: int = 400, **trigger: str) -> StreamingQuery:
+    def begin(
+        name: str, rate: int = 400, frame: DataFrame | None = None, **trigger: str
+    ) -> StreamingQuery:
         writer = (
-            tg.arrivals(spark, f"constant:{rate}", partitions=2)
+            (frame or tg.arrivals(spark, f"constant:{rate}", partitions=2))
             .writeStream.queryName(name)
             .format("noop")
             .option("checkpointLocation", str(tmp_path / name))
@@ -122,17 +124,20 @@ def test_what_cannot_be_is_refused(spark: SparkSession, given: dict, said: str) 
 def test_a_query_is_held_between_two_batches(
     spark: SparkSession, query_of: Callable, wait_for: Callable
 ) -> None:
-    held, free = query_of("held"), query_of("free")
+    """Of whichever session: all sessions of an application share its executors."""
+    rate = spark.newSession().readStream.format("rate").option("rowsPerSecond", 10).load()
+    held, free = query_of("held", frame=rate), query_of("free")
+    assert [query.name for query in spark.streams.active] == ["free"]
 
     def batch(query: StreamingQuery) -> int:
         return -1 if query.lastProgress is None else int(query.lastProgress["batchId"])
 
     wait_for(lambda: batch(held) >= 2 and batch(free) >= 2, held)
-    boundary = QueryBoundary(spark, lambda: [held])
+    boundary = BatchBoundary(lambda: queries_of_all_sessions(spark, {str(free.runId)}))
     reached = False
     while not reached:
         assert held.isActive
-        with boundary() as reached:
+        with boundary(2.0, lambda: True) as reached:
             if reached:
                 last, others = batch(held), batch(free)
                 wait_for(lambda others=others: batch(free) >= others + 3, free)
@@ -141,6 +146,6 @@ def test_a_query_is_held_between_two_batches(
     reached = False
     while not reached:
         assert held.isActive and free.isActive
-        with QueryBoundary(spark, lambda: [held, free])() as reached:
+        with BatchBoundary(lambda: queries_of_all_sessions(spark))(2.0, lambda: True) as reached:
             running = spark.sparkContext._jsc.sc().dagScheduler().activeJobs().size()
     assert running == 0

@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from tests.helpers.synthetic_surge import NOTE, REASONS, START_S, record, surge
+from tidegate.control.control_failure import ControlFailure
 from tidegate.control.decision import hold
 from tidegate.control.measurement import Measurement, OperatorMeasurement
 from tidegate.control.record import Record
@@ -58,6 +59,36 @@ def test_a_terminal_shows_every_figure() -> None:
     flat = re.sub(r"[\s│]+", " ", shown)
     assert all(REASONS[tick] in flat for tick in (10, 14, 20))
     assert REASONS[35] not in flat
+
+
+FAILURE = ControlFailure(START_S, 4, "OSError: no answer", keeps_all=True)
+
+
+def test_a_log_says_that_control_fails() -> None:
+    file = io.StringIO()
+    with LiveView(Console(file=file, width=40, _environ={}), 2.0, "ads") as view:
+        view.show(surge(1)[0])
+        view.show_failure(FAILURE)
+    said = file.getvalue().splitlines()
+    assert len(said) == 2
+    assert said[1].startswith("CONTROL FAILS | control has failed since ")
+    assert said[1].endswith("for 4 ticks (OSError: no answer); no row is shed meanwhile")
+
+
+def test_a_terminal_says_that_control_fails_above_the_last_picture_until_it_works() -> None:
+    file = io.StringIO()
+    console = Console(file=file, force_terminal=True, width=110, height=60, _environ={})
+    with LiveView(console, 2.0, "ads") as view:
+        view.show_failure(FAILURE)
+        view.show(surge(23)[-1])
+        file.truncate(file.seek(0))
+        view.show_failure(FAILURE)
+        shown = CODES.sub("", file.getvalue())
+        assert "for 4 ticks (OSError: no answer)" in shown
+        assert "900 rows" in shown
+        file.truncate(file.seek(0))
+        view.show(surge(23)[-1])
+        assert "OSError" not in file.getvalue()
 
 
 def test_lateness_is_said_in_words_and_not_by_colour_alone() -> None:

@@ -51,6 +51,11 @@ class Stamps:
         """How many rows are summarised."""
         return int(self.counts.sum())
 
+    @property
+    def newest_us(self) -> int:
+        """The slot of the last arrival, in microseconds since the epoch; 0 without rows."""
+        return int(self.slots[-1]) * SLOT_US if len(self.slots) else 0
+
 
 def merged(parts: Sequence[Stamps]) -> Stamps:
     """The summary of all the parts' rows."""

@@ -5,7 +5,6 @@ The order of their steps, which makes a batch exactly once, is in `transaction`.
 
 import logging
 import time
-from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
@@ -16,6 +15,7 @@ from tidegate.control.shedding.next_batch import time_gathering_s
 from tidegate.pipelines.graph import Segment
 from tidegate.spark.batch.anchors import Anchors, working_executors
 from tidegate.spark.batch.backpressure import Backpressure
+from tidegate.spark.batch.batch_clock import BatchClock
 from tidegate.spark.batch.checkpoint import Checkpoint
 from tidegate.spark.batch.cleaner import Cleaner
 from tidegate.spark.batch.compile import Compiler
@@ -26,10 +26,10 @@ from tidegate.spark.batch.result import BatchResult
 from tidegate.spark.batch.spark_work import SparkWork
 from tidegate.spark.batch.step import AfterStep, Steps
 from tidegate.spark.batch.transaction import Lease, Transactions
+from tidegate.spark.measure.memory import BoundedMemory, remembered_results
 from tidegate.spark.shedding.ledger import Ledger, SourceTotals, Totals
 
 _log = logging.getLogger("tidegate.batch")
-_REMEMBERED = 512
 _RECORDS_PER_BLOCK = 1 << 17
 """Rows of an Arrow block that Spark hands over; set in the query's own session only."""
 
@@ -52,7 +52,7 @@ class SegmentRun:
     cleaner: Cleaner
     pipeline: str = ""
     """The name of the pipeline, for log lines."""
-    results: deque[BatchResult] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
+    results: BoundedMemory[BatchResult] = field(default_factory=remembered_results)
     stopping: bool = False
     busy: Lock = field(default_factory=Lock)
     failure: BaseException | None = None
@@ -66,6 +66,7 @@ class SegmentRun:
     """The plan of the micro-batch whose stages run now."""
     steps: Steps | None = None
     """The steps of the micro-batch that runs now."""
+    _clock: BatchClock = field(default_factory=BatchClock)
     _begun_us: int | None = None
     """When the last batch of this run was planned; rows of the next batch arrive from then on."""
     _backpressure: Backpressure = field(init=False)
@@ -171,7 +172,7 @@ class SegmentRun:
 
     def _new_plan(self, batch_id: int, operators: Mapping[str, OperatorPlan]) -> BatchPlan:
         """The plan of a batch that was not tried before."""
-        now_us = time.time_ns() // 1000
+        now_us = self._clock.now_us(self._before_us())
         return self.allocation.plan(
             batch_id,
             now_us,
@@ -180,6 +181,13 @@ class SegmentRun:
             offered=self._offered(),
             unique=self.compiler.sources.unique,
         )
+
+    def _before_us(self) -> int | None:
+        """When the batch before was planned, by this run or the last one; None if there is none."""
+        if self._begun_us is not None:
+            return self._begun_us
+        newest = self._transactions.plans.newest()
+        return None if newest is None else newest.at_us
 
     def _gathered_s(self, now_s: float) -> float:
         """Time over which the rows of a batch that begins now arrived; zero where not known."""

@@ -16,7 +16,9 @@ from tidegate.errors import AskedWrongly
 from tidegate.spark.loop.negotiate import (
     cores_per_executor,
     cores_there,
+    master_cores,
     refuse_dynamic_allocation,
+    task_cpus,
 )
 from tidegate.spark.master import parse_master
 from tidegate.spark.options import Count
@@ -83,17 +85,20 @@ def bounds_of(
             )
         return Bounds(1, there)
     least, most = _pair("cores", cores)
-    if there is not None and most > there:
+    each = task_cpus(session)
+    known = master_cores(session)
+    if known is not None and most > known:
         raise AskedWrongly(
-            f"cores=({least}, {most}), but the master has {there}; lower the maximum or start with "
+            f"cores=({least}, {most}), but the master has {known}; lower the maximum or start with "
             "a larger master"
         )
-    if most < cores_per_executor:
+    if most < cores_per_executor * each:
+        what = "one executor has" if cores_per_executor > 1 else "spark.task.cpus gives a task"
         raise AskedWrongly(
-            f"cores=({least}, {most}), but one executor has {cores_per_executor}; raise the"
-            " maximum to that at least"
+            f"cores=({least}, {most}), but {what} {cores_per_executor * each}; raise the maximum"
+            " to that at least"
         )
-    return Bounds(least, most)
+    return Bounds(-(-least // each), most // each)
 
 
 def _pair(name: str, given: int | tuple[int, int]) -> tuple[int, int]:

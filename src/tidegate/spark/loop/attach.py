@@ -14,20 +14,28 @@ from tidegate.control.controller import Controller
 from tidegate.control.decision import Decision
 from tidegate.control.measurement import Measurement
 from tidegate.errors import AskedWrongly
-from tidegate.recording import RecordWriter
+from tidegate.recording import Recorder
 from tidegate.spark.loop.assembly import assembly_of
-from tidegate.spark.loop.boundary import QueryBoundary
+from tidegate.spark.loop.boundary import (
+    BatchBoundary,
+    queries_of_all_sessions,
+    refuse_unpinned_threads,
+)
 from tidegate.spark.loop.negotiate import (
     ExecutorNegotiator,
     LocalBudget,
     Negotiator,
-    executors_up,
+    UntouchedExecutors,
+    cores_there,
+    executors_expected,
 )
+from tidegate.spark.loop.recorder import recorder
 from tidegate.spark.loop.ticker import Ticker
 from tidegate.spark.master import Master, parse_master
 from tidegate.spark.measure.attached_meter import AttachedMeter
 from tidegate.spark.measure.busy_cores import ExecutorTime
 from tidegate.spark.options import AttachOptions, filled, takes
+from tidegate.spark.state.files import Durable
 
 _ATTACHED: dict[str, "Attachment"] = {}
 """The attachment of each Spark application. Two would undo each other's requests."""
@@ -70,7 +78,7 @@ def attach(
             negotiator,
             AttachedMeter(queries, negotiator, ExecutorTime(session)),
             tick_s=assembly.tick_s,
-            writer=None if given["records"] is None else RecordWriter(given["records"]),
+            writer=None if given["records"] is None else recorder(Durable(str(given["records"]))),
             note=note,
         )
         _ATTACHED[application] = attachment
@@ -84,15 +92,17 @@ def _negotiator(
     """The negotiator for executors; in one process and in a dry run it requests nothing."""
     per_executor = assembly.cores_per_executor
     if master.in_one_process:
-        return LocalBudget(session.sparkContext.defaultParallelism)
+        return LocalBudget(cores_there(session) or 1)
     if dry_run:
-        return _Untouched(session, per_executor)
+        return UntouchedExecutors(session, per_executor)
+    refuse_unpinned_threads(session)
     return ExecutorNegotiator(
         session,
         per_executor,
-        assembly.bounds.clamp(executors_up(session) * per_executor),
-        # All queries of the session, because those not attached to need their shuffle files, too.
-        boundary=QueryBoundary(session, lambda: session.streams.active),
+        assembly.bounds.clamp(executors_expected(session) * per_executor),
+        most=assembly.bounds.most,
+        # All queries of all sessions, because those not attached to need their shuffle files, too.
+        boundary=BatchBoundary(lambda: queries_of_all_sessions(session)),
     )
 
 
@@ -108,10 +118,11 @@ class Attachment(Ticker):
         meter: AttachedMeter,
         *,
         tick_s: float,
-        writer: RecordWriter | None,
+        writer: Recorder | None,
         note: str | None,
     ) -> None:
-        super().__init__(controller, negotiator, tick_s=tick_s, writer=writer)
+        name = (query.name or str(query.id)) if query is not None else session.sparkContext.appName
+        super().__init__(controller, negotiator, name=str(name), tick_s=tick_s, writer=writer)
         self.meter = meter
         self._context: Any = session.sparkContext._jsc.sc()
         self._query = query
@@ -158,36 +169,6 @@ class Attachment(Ticker):
         trace: TracebackType | None,
     ) -> None:
         self.stop()
-
-
-class _Untouched:
-    """The negotiator of a dry run: counts executors, and neither requests nor releases any."""
-
-    grant_s: float | None = None
-
-    def __init__(self, session: SparkSession, cores_per_executor: int) -> None:
-        self._session = session
-        self._per_executor = cores_per_executor
-
-    @property
-    def asked(self) -> int:
-        """The cores that are up, because a dry run requests none."""
-        return self.granted()
-
-    def granted(self) -> int:
-        """Cores of the executors that are up."""
-        return executors_up(self._session) * self._per_executor
-
-    def ask(self, cores: int) -> None:
-        """Fail: a dry run acts on nothing, so nobody may call this."""
-        raise AssertionError(f"a dry run asked for {cores} cores")
-
-    def let_go(self) -> None:
-        """Do nothing."""
-
-    def overdue(self) -> str | None:
-        """None, because nothing was requested."""
-        return None
 
 
 def _what(

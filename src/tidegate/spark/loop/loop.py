@@ -9,13 +9,15 @@ from tidegate.control.assembly import Assembly
 from tidegate.control.claim import Claim
 from tidegate.control.decision import Decision
 from tidegate.control.measurement import Measurement
-from tidegate.recording import RecordWriter
+from tidegate.control.shedding.keep import KEEP_ALL
 from tidegate.spark.batch.segment import SegmentRun
+from tidegate.spark.loop.negotiate import LocalBudget, Negotiator, UntouchedExecutors
+from tidegate.spark.loop.recorder import recorder
 from tidegate.spark.loop.ticker import Ticker
 from tidegate.spark.master import parse_master
 from tidegate.spark.measure.pipeline_meter import PipelineMeter
 from tidegate.spark.run import Run
-from tidegate.spark.sharing.core_pool import joined
+from tidegate.spark.sharing.core_pool import Part, joined
 from tidegate.spark.state.files import Durable
 
 _FIRST_BATCHES = 3
@@ -31,19 +33,29 @@ class ControlLoop(Ticker):
         self, run: Run, session: SparkSession, assembly: Assembly, checkpoint: str
     ) -> None:
         place = Durable(checkpoint)
-        self._part = joined(
-            session,
-            checkpoint,
-            run,
-            local=parse_master(str(session.sparkContext.master)).in_one_process,
-            cores=assembly.bounds.least,
-            cores_per_executor=assembly.cores_per_executor,
-        )
+        local = parse_master(str(session.sparkContext.master)).in_one_process
+        self._part: Part | None = None
+        """Its part of the pool; None in a dry run, which has no say in what others get."""
+        negotiator: Negotiator
+        if not assembly.limits.dry_run:
+            negotiator = self._part = joined(
+                session,
+                checkpoint,
+                run,
+                local=local,
+                bounds=assembly.bounds,
+                cores_per_executor=assembly.cores_per_executor,
+            )
+        elif local:
+            negotiator = LocalBudget(assembly.bounds.least)
+        else:
+            negotiator = UntouchedExecutors(session, assembly.cores_per_executor)
         super().__init__(
             new_controller(assembly),
-            self._part,
+            negotiator,
+            name=run.name,
             tick_s=assembly.tick_s,
-            writer=RecordWriter(place.path("")) if place.local else None,
+            writer=recorder(place),
         )
         self._run = run
         self.assembly = assembly
@@ -66,7 +78,8 @@ class ControlLoop(Ticker):
 
     def leave(self) -> None:
         """Leave the pool of cores, so that other pipelines can have this one's."""
-        self._part.leave()
+        if self._part is not None:
+            self._part.leave()
 
     def measure(self, now_s: float) -> Measurement:
         """Measure the tick that ends now with the pipeline's meter."""
@@ -74,7 +87,7 @@ class ControlLoop(Ticker):
 
     def share_of(self, claim: Claim) -> int | None:
         """The cores that the application's other pipelines leave to this one; None for no limit."""
-        return self._part.share_of(claim)
+        return None if self._part is None else self._part.share_of(claim)
 
     def _before_batch(self, part: SegmentRun) -> None:
         """After a batch that overran the target, decide again before planning the next one.
@@ -89,9 +102,10 @@ class ControlLoop(Ticker):
             self.hurry(_PATIENCE_S)
 
     def act(self, decision: Decision) -> None:
-        """Apply a decision on cores, tasks, routes and shedding, from the next batch on."""
-        if decision.cores is not None:
-            self.negotiator.ask(decision.cores)
+        """Apply a decision on cores, tasks, routes and shedding, from the next batch on.
+
+        Cores come last, because the cluster may not answer, and the rest does not depend on them.
+        """
         for operator, tasks in decision.tasks.items():
             self._run.rescale(operator, tasks)
         for operator, moves in decision.moves.items():
@@ -99,3 +113,10 @@ class ControlLoop(Ticker):
             self._run.reroute(operator, {s: t for s, t in moves.items() if t < tasks})
         if decision.keep is not None or decision.keep_by_class:
             self._run.keep_from_now(self._run.keep().decided(decision))
+        if decision.cores is not None:
+            self.negotiator.ask(decision.cores)
+
+    def keep_all(self) -> bool:
+        """Keep every row from the next batch on."""
+        self._run.keep_from_now(KEEP_ALL)
+        return True

@@ -2,16 +2,24 @@
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
 from tidegate.errors import AskedWrongly
+from tidegate.logs import PipelineLogger, reason
+from tidegate.spark.loop.boundary import Boundary
+from tidegate.spark.loop.patience import Answered, NoAnswer
+from tidegate.spark.loop.release import Background, ExecutorRelease, in_a_thread, is_on, strings
 from tidegate.spark.master import parse_master
 
 GRANT_PATIENCE_S = 60.0
 """A request is overdue after this long, until the usual time of a grant is known."""
+
+_DEFAULT_INSTANCES = 2
+"""The executors that Spark starts on YARN and Kubernetes if it is not told a number."""
+_REQUESTED: dict[str, int] = {}
+"""The executors that Tidegate last requested for each Spark application."""
 
 
 class Negotiator(Protocol):
@@ -43,6 +51,10 @@ class Negotiator(Protocol):
         """A sentence about a request that was not granted in time; None if there is none."""
         ...
 
+    def close(self) -> None:
+        """Give nothing back any more, because the loop has ended."""
+        ...
+
 
 class LocalBudget:
     """Cores of a single process: its threads, of which any number is available at once."""
@@ -67,14 +79,54 @@ class LocalBudget:
         """None, because every request is granted at once."""
         return None
 
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class UntouchedExecutors:
+    """The negotiator of a dry run: counts executors, and neither requests nor releases any."""
+
+    grant_s: float | None = None
+
+    def __init__(self, session: SparkSession, cores_per_executor: int) -> None:
+        self._session = session
+        self._per_executor = cores_per_executor
+
+    @property
+    def asked(self) -> int:
+        """The cores that are up, because a dry run requests none."""
+        return self.granted()
+
+    def granted(self) -> int:
+        """Cores of the executors that are up and not being released by others."""
+        return len(_staying(self._session.sparkContext._jsc.sc())) * self._per_executor
+
+    def ask(self, cores: int) -> None:
+        """Fail: a dry run acts on nothing, so nobody may call this."""
+        raise AssertionError(f"a dry run asked for {cores} cores")
+
+    def let_go(self) -> None:
+        """Do nothing."""
+
+    def overdue(self) -> str | None:
+        """None, because nothing was requested."""
+        return None
+
+    def close(self) -> None:
+        """Do nothing."""
+
 
 class ExecutorNegotiator:
     """Requests and releases executors of any cluster manager through Spark's own calls.
 
-    Surplus executors are released at a batch boundary, when no batch needs their tasks or shuffle
-    files. The requested total is lowered first, so that Spark does not replace them. An executor
-    may still be busy with a job of another part of the application. Spark checks this under the
-    lock by which it assigns tasks, and refuses to remove it; it is released at a later boundary.
+    Surplus executors are released at a batch boundary (`release.py`), when no batch needs their
+    tasks or shuffle files. The requested total is lowered first, so that Spark does not replace
+    them. An executor may still be busy with a job of another part of the application. Spark checks
+    this under the lock by which it assigns tasks, and refuses to remove it; it is released at a
+    later boundary.
+
+    Until the first request, Spark may still be starting executors by its own configuration. With
+    `most` they are taken over as they come, up to so many cores, and none of them is cancelled.
     """
 
     def __init__(
@@ -83,32 +135,52 @@ class ExecutorNegotiator:
         cores_per_executor: int,
         cores: int,
         *,
-        boundary: Callable[[], AbstractContextManager[bool]],
+        boundary: Boundary,
+        most: int | None = None,
         clock: Callable[[], float] = time.monotonic,
+        background: Background = in_a_thread,
     ) -> None:
         refuse_dynamic_allocation(session)
+        self._application = str(session.sparkContext.applicationId)
         self._context: Any = session.sparkContext._jsc.sc()
         self._jvm: Any = session.sparkContext._jvm
         self._per_executor = cores_per_executor
-        self._boundary = boundary
+        self._release = ExecutorRelease(session, boundary, clock=clock, background=background)
+        self._requests = Answered("the request for executors")
         self._clock = clock
         self._wanted = self._executors_for(cores)
         self._waiting: list[tuple[int, float]] = []
         """Requests not granted yet, oldest first: total executors, and the time of the request."""
         self.grant_s: float | None = None
-        self.released: list[str] = []
-        """The executors that were released, in order."""
-        if self._wanted != len(self._staying()):
-            self.ask(cores)
+        self._adopts = 0 if most is None else most // cores_per_executor
+        """While nothing has been requested: how many executors are taken over as they come."""
+        if self._wanted != (_target(session) or len(self._staying())):
+            try:
+                self.ask(cores)
+            except NoAnswer as error:
+                # The pipeline can begin with what is up. A later decision makes the next request.
+                self._wanted = max(1, len(self._staying()))
+                log = PipelineLogger("executors", str(session.sparkContext.appName))
+                log.warning("begins with the executors that are up: %s", reason(error))
 
     @property
     def asked(self) -> int:
         """The cores requested, in whole executors."""
         return self._wanted * self._per_executor
 
+    @property
+    def released(self) -> list[str]:
+        """The executors that were released, in order."""
+        return self._release.released
+
+    @property
+    def adopts(self) -> bool:
+        """Whether it still takes over executors that Spark starts by its own configuration."""
+        return self._adopts > 0
+
     def granted(self) -> int:
         """The cores of the executors that are up and not being released."""
-        count = len(self._staying())
+        count = len(self._adopted())
         while self._waiting and self._waiting[0][0] <= count:
             _, asked_s = self._waiting.pop(0)
             self.grant_s = self._learned(self._clock() - asked_s)
@@ -116,27 +188,20 @@ class ExecutorNegotiator:
 
     def ask(self, cores: int) -> None:
         """Request executors. If these are fewer than are up, `let_go` releases the surplus."""
-        self._wanted = self._executors_for(cores)
-        self._request(self._wanted)
+        wanted = self._executors_for(cores)
+        self._request(wanted)
+        self._wanted, self._adopts = wanted, 0
         self._waiting = [one for one in self._waiting if one[0] <= self._wanted]
         if self._wanted > max(len(self._staying()), *(count for count, _ in self._waiting), 0):
             self._waiting.append((self._wanted, self._clock()))
 
     def let_go(self) -> None:
-        """Release surplus executors, newest first, if a batch boundary is reached in time."""
-        if len(self._staying()) <= self._wanted:
-            return
-        with self._boundary() as reached:
-            there = self._staying()
-            going = _newest_first(there)[: max(0, len(there) - self._wanted)]
-            if not reached or not going:
-                return
-            # The requested total is already lowered. Do not count this as a failure, and do not
-            # force the removal of a busy executor.
-            gone = self._context.schedulerBackend().killExecutors(
-                self._sequence(going), False, False, False
-            )
-            self.released += _strings(gone)
+        """Release surplus executors, newest first, at the next batch boundary."""
+        self._release.let_go(self._surplus)
+
+    def close(self) -> None:
+        """Release nothing any more."""
+        self._release.close()
 
     def overdue(self) -> str | None:
         """A sentence about a request that has waited three times as long as usual."""
@@ -154,20 +219,23 @@ class ExecutorNegotiator:
         )
 
     def _request(self, executors: int) -> None:
-        self._context.requestTotalExecutors(
-            executors, 0, self._jvm.PythonUtils.toScalaMap(self._jvm.java.util.HashMap())
-        )
+        anywhere = self._jvm.PythonUtils.toScalaMap(self._jvm.java.util.HashMap())
+        self._requests.call(lambda: self._context.requestTotalExecutors(executors, 0, anywhere))
+        _REQUESTED[self._application] = executors
+
+    def _adopted(self) -> list[str]:
+        """The executors that stay. Before the first request, those that have come are wanted."""
+        staying = self._staying()
+        self._wanted = max(self._wanted, min(len(staying), self._adopts))
+        return staying
 
     def _staying(self) -> list[str]:
-        """Executors that are up and not being released; Spark lists those until they exit."""
-        backend = self._context.schedulerBackend()
-        return [one for one in _strings(backend.getExecutorIds()) if backend.isExecutorActive(one)]
+        """Executors that are up and not being released."""
+        return _staying(self._context)
 
-    def _sequence(self, executors: list[str]) -> Any:
-        ids = self._jvm.java.util.ArrayList()
-        for executor in executors:
-            ids.add(executor)
-        return self._jvm.PythonUtils.toSeq(ids)
+    def _surplus(self) -> list[str]:
+        there = self._adopted()
+        return _newest_first(there)[: max(0, len(there) - self._wanted)]
 
     def _executors_for(self, cores: int) -> int:
         return max(1, -(-cores // self._per_executor))
@@ -179,14 +247,28 @@ class ExecutorNegotiator:
 
 def refuse_dynamic_allocation(session: SparkSession) -> None:
     """Refuse Spark's dynamic allocation: it and Tidegate would undo each other's requests."""
-    if session.sparkContext.getConf().get("spark.dynamicAllocation.enabled", "false") == "true":
+    if is_on(session, "spark.dynamicAllocation.enabled"):
         raise AskedWrongly(
             "spark.dynamicAllocation.enabled is true and would undo Tidegate's decisions; set "
             "it to false"
         )
 
 
+def task_cpus(session: SparkSession) -> int:
+    """The cores that Spark reserves for each task (`spark.task.cpus`).
+
+    What Tidegate counts as a core is the place of one task. With two cores per task, a machine of
+    eight has four of them.
+    """
+    return max(1, int(session.sparkContext.getConf().get("spark.task.cpus") or 1))
+
+
 def cores_per_executor(session: SparkSession) -> int:
+    """The tasks that one executor can run at a time: its cores over the cores of a task."""
+    return max(1, _executor_cores(session) // task_cpus(session))
+
+
+def _executor_cores(session: SparkSession) -> int:
     """The cores of one executor: as configured, else as the running executors have them."""
     url = parse_master(str(session.sparkContext.master)).url
     if url.startswith("local-cluster"):
@@ -200,6 +282,12 @@ def cores_per_executor(session: SparkSession) -> int:
 
 
 def cores_there(session: SparkSession) -> int | None:
+    """The most tasks that can run at a time; None if neither master nor configuration says."""
+    cores = master_cores(session)
+    return None if cores is None else max(1, cores // task_cpus(session))
+
+
+def master_cores(session: SparkSession) -> int | None:
     """The most cores this application can have; None if neither master nor configuration says."""
     master = parse_master(str(session.sparkContext.master))
     if master.in_one_process:
@@ -214,10 +302,31 @@ def executors_up(session: SparkSession) -> int:
     return int(session.sparkContext._jsc.sc().getExecutorIds().size())
 
 
+def executors_expected(session: SparkSession) -> int:
+    """Executors that are up, or that Spark was asked for and has not started yet."""
+    return max(len(_staying(session.sparkContext._jsc.sc())), _target(session))
+
+
+def _staying(context: Any) -> list[str]:
+    """Executors that are up and not being released; Spark lists those until they exit."""
+    backend = context.schedulerBackend()
+    return [one for one in strings(backend.getExecutorIds()) if backend.isExecutorActive(one)]
+
+
+def _target(session: SparkSession) -> int:
+    """The number of executors that Spark works towards; 0 where that is not known.
+
+    Before Tidegate's first request it is the one of Spark's own configuration. A standalone master
+    without `spark.cores.max` gives all it has, and we do not know how much that is.
+    """
+    requested = _REQUESTED.get(str(session.sparkContext.applicationId))
+    if requested is not None:
+        return requested
+    if parse_master(str(session.sparkContext.master)).url.startswith(("local-cluster", "spark:")):
+        return (cores_there(session) or 0) // cores_per_executor(session)
+    return int(session.sparkContext.getConf().get("spark.executor.instances") or _DEFAULT_INSTANCES)
+
+
 def _newest_first(executors: list[str]) -> list[str]:
     """Executors in the order of release: newest first, because the oldest have warm caches."""
     return sorted(executors, key=lambda name: (len(name), name), reverse=True)
-
-
-def _strings(sequence: Any) -> list[str]:
-    return [str(sequence.apply(number)) for number in range(sequence.size())]

@@ -75,10 +75,10 @@ def empty_job_s(session: SparkSession) -> float:
 
 def _earlier(checkpoint: str) -> Earlier | None:
     place = Durable(checkpoint)
-    newest = Path(place.path("")) / CURRENT
-    if not place.local or not newest.exists():
-        return None
     try:
-        return earlier(read_readable(newest).records)
-    except TidegateError:  # none of the records can be read
+        if not place.local:
+            return earlier(read_readable(place, newest_parts=1).records)
+        newest = Path(place.path("")) / CURRENT
+        return earlier(read_readable(newest).records) if newest.exists() else None
+    except (TidegateError, OSError):  # no record can be read, or the store does not answer
         return None

@@ -1,25 +1,35 @@
 """The thread of a control loop: each tick, it measures, decides, acts and records.
 
-Subclasses say how to measure and how to act.
+Subclasses say how to measure and how to act. An error in a tick does not end the loop: the tick is
+tried again, after a pause that doubles each time. Several failures in a row end shedding, because
+rows must not be dropped on a decision that is out of date.
 """
 
 import math
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from tidegate.control.claim import Claim
+from tidegate.control.control_failure import ControlFailure
 from tidegate.control.controller import Controller
 from tidegate.control.decision import Decision
 from tidegate.control.measurement import Measurement
 from tidegate.control.record import Record
-from tidegate.recording import RecordWriter
+from tidegate.logs import PipelineLogger, reason
+from tidegate.recording import Recorder
+from tidegate.spark.loop.decision_log import DecisionLog
+from tidegate.spark.loop.isolated import Isolated
 from tidegate.spark.loop.negotiate import Negotiator
+from tidegate.spark.measure.memory import remembered_records
 
-_REMEMBERED = 7200
+FAILURES_TO_KEEP_ALL = 3
+"""After this many failed ticks in a row, the last decision on shedding is too old to follow."""
+LONGEST_PAUSE_S = 30.0
+"""The longest pause before a failed tick is tried again."""
 
 
 class Ticker(ABC):
@@ -30,17 +40,30 @@ class Ticker(ABC):
         controller: Controller,
         negotiator: Negotiator,
         *,
+        name: str,
         tick_s: float,
-        writer: RecordWriter | None,
+        writer: Recorder | None,
     ) -> None:
         self.controller = controller
         self.negotiator = negotiator
-        self.records: deque[Record] = deque(maxlen=_REMEMBERED)
+        self.records = remembered_records()
+        """The last records, oldest first; the oldest may lack what a record has per shard."""
         self.watchers: list[Callable[[Record], None]] = []
-        """Functions called with every record, in the loop's thread."""
+        """Functions called with every record, in the loop's thread. One that raises is called
+        again with the next record."""
+        self.failure_watchers: list[Callable[[ControlFailure], None]] = []
+        """Functions called after every failed tick, in the loop's thread."""
         self.failure: BaseException | None = None
+        """What ended the loop for good; an exception in a tick does not."""
+        self.control_failure: ControlFailure | None = None
+        """The failure that control has not recovered from; None while it works."""
+        self._log = PipelineLogger("loop", name)
+        self._decisions = DecisionLog(self._log)
         self._tick_s = tick_s
         self._writer = writer
+        self._writing = Isolated("writing records", self._log)
+        self._watching: dict[int, Isolated] = {}
+        """The isolation of each watcher, by its identity."""
         self._ended = threading.Event()
         self._woken = threading.Event()
         self._done = threading.Condition()
@@ -61,6 +84,10 @@ class Ticker(ABC):
     def act(self, decision: Decision) -> None:
         """Apply a decision."""
 
+    def keep_all(self) -> bool:
+        """End shedding, because control has failed for several ticks; False if it never sheds."""
+        return False
+
     def share_of(self, claim: Claim) -> int | None:
         """The cores that other pipelines leave to this one; None if it shares with nobody."""
         return None
@@ -78,13 +105,19 @@ class Ticker(ABC):
         """Finish the current tick, then end the thread and close the record file."""
         self._ended.set()
         self._woken.set()
-        if self._thread is not threading.current_thread():
+        if self._thread is not threading.current_thread() and self._thread.ident is not None:
             self._thread.join()
+        self.negotiator.close()
         if self._writer is not None:
-            self._writer.close()
+            self._writing.call(self._writer.close)
 
     def hurry(self, patience_s: float) -> bool:
-        """Tick now, before the next one is due, and wait for it; False if that takes too long."""
+        """Tick now, before the next one is due, and wait for it; False if that takes too long.
+
+        While control fails, nobody waits for it.
+        """
+        if self.control_failure is not None:
+            return False
         asked_s = time.monotonic()
         self._woken.set()
         with self._done:
@@ -103,36 +136,80 @@ class Ticker(ABC):
             due_s = (
                 max(due_s + self._tick_s, begun_s) if begun_s >= due_s else begun_s + self._tick_s
             )
-            if self.over:
-                return
             try:
+                if self.over:
+                    return
                 self.tick(time.time())
             except Exception as error:
-                if not self.alive:
+                if self._ended.is_set() or not self._alive():
                     return
+                due_s = time.monotonic() + self._failed(error, time.time())
+                self._looked(begun_s)
+            except BaseException as error:
                 self.failure = error
-                raise
+                self._log.error("the control loop ended: %s", reason(error))
+                return
+
+    def _alive(self) -> bool:
+        """Whether the queries run; if even that cannot be told, the loop goes on trying."""
+        try:
+            return self.alive
+        except Exception:
+            return True
+
+    def _failed(self, error: Exception, now_s: float) -> float:
+        """Note a failed tick. Returns the time until it is tried again."""
+        before = self.control_failure
+        ticks = 1 if before is None else before.ticks + 1
+        since_s = now_s if before is None else before.since_s
+        keeps_all = before is not None and before.keeps_all
+        if ticks >= FAILURES_TO_KEEP_ALL and not keeps_all:
+            try:
+                keeps_all = self.keep_all()
+            except Exception as other:
+                self._log.warning("shedding could not be ended: %s", reason(other))
+        failure = ControlFailure(since_s, ticks, reason(error), keeps_all)
+        self.control_failure = failure
+        pause_s = min(self._tick_s * 2.0 ** min(ticks - 1, 16), LONGEST_PAUSE_S)
+        pause_s = max(pause_s, self._tick_s)
+        self._log.warning("%s; the next try is in %.1f s", failure.words, pause_s)
+        for watcher in list(self.failure_watchers):
+            self._isolation(watcher).call(partial(watcher, failure))
+        return pause_s
 
     def tick(self, now_s: float) -> Record:
         """Run one tick: measure, decide, act, record."""
         begun_s = time.monotonic()
         record = self.controller.tick(self.measure(now_s), self.share_of)
         notes = self.notes()
+        failure = self.control_failure
+        if failure is not None:
+            notes = (*notes, f"{failure.words}; it works again")
         if notes:
             notes = (*record.decision.notes, *notes)
             record = replace(record, decision=replace(record.decision, notes=notes))
         if record.acted:
             self.act(record.decision)
+        self._looked(begun_s)
+        self.negotiator.let_go()
+        self.control_failure = None
+        self.records.append(record)
+        self._decisions.write(record)
+        if self._writer is not None:
+            self._writing.call(partial(self._writer.write, record))
+        for watcher in list(self.watchers):
+            self._isolation(watcher).call(partial(watcher, record))
+        return record
+
+    def _looked(self, begun_s: float) -> None:
+        """Wake those who wait for a tick that began now or later."""
         with self._done:
             self._looked_s = begun_s
             self._done.notify_all()
-        self.negotiator.let_go()
-        self.records.append(record)
-        if self._writer is not None:
-            self._writer.write(record)
-        for watcher in list(self.watchers):
-            watcher(record)
-        return record
+
+    def _isolation(self, watcher: Callable[..., None]) -> Isolated:
+        name = getattr(watcher, "__qualname__", type(watcher).__name__)
+        return self._watching.setdefault(id(watcher), Isolated(f"the watcher {name}", self._log))
 
     def notes(self) -> tuple[str, ...]:
         """Notes for the record about this cluster, such as executors that are overdue."""

@@ -1,13 +1,14 @@
 """The arrival rate of a pipeline, and the rows that wait, by the stamps that rows carry."""
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from tidegate.control.learning.sojourn import SLOT_US, Stamps
 from tidegate.spark.batch.segment import SegmentRun
 from tidegate.spark.measure.running_batch import RunningArrivals, arrivals_of, running_arrivals
 
 _RATE_WINDOW_S = 1.0
+_WINDOW_SLOTS = round(_RATE_WINDOW_S * 1e6 / SLOT_US)
 _SHORTEST_S = 0.1
 """A rate is counted over at least so long, however recently the first row arrived."""
 _REMEMBERED = 64
@@ -29,19 +30,24 @@ class Arrivals:
         if not self._oldest_us:
             self._oldest_us = int(offered.slots[0]) * SLOT_US
         self._newest_us = max(self._newest_us, int(offered.slots[-1]) * SLOT_US)
-        self._finished.append(offered)
+        # Only the newest second is ever counted, and the newest arrival never gets older.
+        recent = offered.slots > self._newest_us // SLOT_US - _WINDOW_SLOTS
+        self._finished.append(Stamps(offered.slots[recent], offered.counts[recent], 0))
 
-    def look_ahead(self, part: SegmentRun, newest: int) -> None:
+    def look_ahead(
+        self, part: SegmentRun, newest: int, trusted: Callable[[int], bool] = lambda _: True
+    ) -> None:
         """Ask a segment for its batches behind `newest`, the last one that is finished.
 
         Those are the batch that runs and those whose duration Spark has not told yet. What a batch
-        told once is remembered until it is finished, whatever step it is at meanwhile.
+        told once is remembered until it is finished, whatever step it is at meanwhile. Arrivals
+        that are not `trusted`, by the newest of them, are left out.
         """
         name = part.segment.name
         done = [arrivals_of(part, r) for r in list(part.results) if r.plan.batch_id > newest]
         known = self._running[name]
         for told in (*done, running_arrivals(part)):
-            if told is not None:
+            if told is not None and trusted(told.newest_us):
                 known[told.batch_id] = told
         self._running[name] = {b: told for b, told in known.items() if b > newest}
 
@@ -58,9 +64,8 @@ class Arrivals:
             return None
         running = [told.offered for told in self._all_running()]
         newest = self._told_us() // SLOT_US
-        width = round(_RATE_WINDOW_S * 1e6 / SLOT_US)
         counted = sum(
-            int(stamps.counts[stamps.slots > newest - width].sum())
+            int(stamps.counts[stamps.slots > newest - _WINDOW_SLOTS].sum())
             for stamps in (*self._finished, *running)
         )
         since_first_s = (newest - self._oldest_us // SLOT_US + 1) * SLOT_US / 1e6

@@ -6,6 +6,7 @@ ended since the last one. Rows carry no stamps, so sojourns are computed as if r
 batch began.
 """
 
+import math
 import statistics
 import time
 from collections import deque
@@ -17,6 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tidegate.control.learning.uniform_sojourn import SpreadBatch, uniform_sojourn
 from tidegate.control.measurement import BatchMeasurement, Measurement, SegmentMeasurement
 from tidegate.control.operator_tasks import split
+from tidegate.spark.batch.batch_clock import TickClock
 from tidegate.spark.loop.negotiate import Negotiator
 from tidegate.spark.measure.progress import BatchProgress
 from tidegate.spark.measure.query_meter import QueryMeter, trigger_interval_s
@@ -32,6 +34,8 @@ WORK_WINDOW_S = 10.0
 SHARES_EVERY_S = 10.0
 """How often the cores are divided anew among several queries."""
 _REMEMBERED = 128
+_IGNORED_S = 60.0
+"""How long after the wall clock was set back Spark may still tell of batches from before that."""
 
 
 @dataclass(slots=True)
@@ -79,7 +83,10 @@ class AttachedMeter:
         self._negotiator = negotiator
         self._busy_s = busy_s
         self._views: dict[str, _QueryView] = {}
-        self._last_s = self._since_s = time.time()
+        self._since_s = time.time()
+        self._clock = TickClock(self._since_s)
+        self._ignored_until_s = -math.inf
+        """Until then, batches that end in the future are from before the clock was set back."""
         self._shares: dict[str, int] = {}
         self._shared_s = 0.0
         self._granted = 0
@@ -91,14 +98,15 @@ class AttachedMeter:
         """The tick that ends now."""
         granted = self._negotiator.granted()
         clock = time.perf_counter()
-        interval_s = max(now_s - self._last_s, 1e-3)
-        self._last_s = now_s
+        if self._clock.tick(now_s, 1.0):
+            self._forget(now_s)
+        interval_s, shift_s = self._clock.interval_s, self._clock.shift_s
         self._look(now_s)
         self._share(granted, now_s)
         segments = tuple(self._segment(view, now_s) for view in self._views.values())
         rate, busy = self._throughput(now_s)
         measurement = Measurement(
-            at_s=now_s,
+            at_s=now_s + shift_s,
             interval_s=interval_s,
             arrival_rate=sum(segment.arrival_rate for segment in segments),
             processed_rate=rate,
@@ -115,6 +123,19 @@ class AttachedMeter:
         self.spent_s += time.perf_counter() - clock
         return measurement
 
+    def _forget(self, now_s: float) -> None:
+        """Forget times of the wall clock, which was set back: they are in the future now."""
+        self._views, self._shares, self._shared_s = {}, {}, 0.0
+        self._busy = deque([(now_s, self._busy_s())])
+        self._ignored_until_s = now_s + _IGNORED_S
+
+    def _fresh(self, view: _QueryView, now_s: float) -> list[BatchProgress]:
+        """The batches of a query that ended since it was last read."""
+        fresh = view.meter.read()
+        if now_s > self._ignored_until_s:
+            return fresh
+        return [batch for batch in fresh if batch.end_us / 1e6 <= now_s + 1.0]
+
     def _look(self, now_s: float) -> None:
         """Follow the queries that run; what a new one did before is not part of this tick."""
         running = {str(query.runId): query for query in self._queries()}
@@ -125,7 +146,7 @@ class AttachedMeter:
             if run_id not in self._views:
                 name = str(query.name or query.id)
                 view = _QueryView(name, query, QueryMeter(query), trigger_interval_s(query), now_s)
-                view.batches.extend(view.meter.read())
+                view.batches.extend(self._fresh(view, now_s))
                 self._views[run_id] = view
                 self._shares = {}
             self._views[run_id].notice(now_s)
@@ -144,7 +165,7 @@ class AttachedMeter:
             view.cores.append((now_s, self._shares[run_id]))
 
     def _segment(self, view: _QueryView, now_s: float) -> SegmentMeasurement:
-        fresh = view.meter.read()
+        fresh = self._fresh(view, now_s)
         view.batches.extend(fresh)
         rate = arrival_rate(view.batches, now_s if view.idle else None)
         waiting_s = 0.0
@@ -167,7 +188,7 @@ class AttachedMeter:
             tasks=min(cores),
             imbalance=1.0,
             duration_s=progress.duration_s,
-            ended_s=progress.end_us / 1e6,
+            ended_s=progress.end_us / 1e6 + self._clock.shift_s,
             outlier="executors changed" if len(cores) > 1 else None,
         )
 

@@ -4,13 +4,15 @@ Nothing here runs in tasks: they report anyway (rows, busy time, shards, stamps 
 row), and the meter pulls the reports every T_m (DRS IV-A).
 """
 
+import math
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidegate.control.learning.sojourn import SojournWindow
 from tidegate.control.measurement import Measurement, SegmentMeasurement
 from tidegate.control.row_counts import SourceCount, added
+from tidegate.spark.batch.batch_clock import TickClock
 from tidegate.spark.batch.plan import OperatorPlan
 from tidegate.spark.batch.result import BatchResult
 from tidegate.spark.batch.segment import SegmentRun
@@ -25,6 +27,8 @@ from tidegate.spark.run import Run
 
 _SATURATED_BATCHES = 2.5
 _SHORTEST_BATCH_S = 0.2
+_DISTRUST_S = 60.0
+"""How long after the wall clock was set back rows from before that still come."""
 
 
 @dataclass(slots=True)
@@ -64,6 +68,7 @@ class PipelineMeter:
         self._run = run
         self._tick_s = tick_s
         self._negotiator = negotiator
+        self._window_s = window_s
         self._window = SojournWindow(window_s)
         self._views = {
             name: _SegmentView(
@@ -76,22 +81,25 @@ class PipelineMeter:
         }
         self._arrivals = Arrivals(self._views)
         self._busy = BusyCores()
-        self._last_s = time.time()
-        self._ended_s = self._last_s
+        self._clock = TickClock(time.time())
+        self._ended_s = time.time()
         """When the newest batch ended, or measuring began."""
+        self._distrusts_until_s = -math.inf
+        """Until then, stamps of the future are taken to be from before the clock was set back."""
         self.spent_s = 0.0
         """Time that measuring took on the driver, in all."""
 
     def measure(self, now_s: float) -> Measurement:
         """The tick that ends now."""
         clock = time.perf_counter()
-        interval_s = max(now_s - self._last_s, 1e-3)
-        self._last_s = now_s
+        if self._clock.tick(now_s, self._tick_s or 1.0):
+            self._forget(now_s)
+        interval_s, shift_s = self._clock.interval_s, self._clock.shift_s
         for view in self._views.values():
             view.waits = view.part.waits
         granted = self._negotiator.granted()
         awaited = granted if granted < self._negotiator.asked else None
-        finished = self._read()
+        finished = self._read(now_s)
         results = [batch.result for batches in finished.values() for batch in batches]
         arrival_rate = self._arrival_rate(now_s)
         plan = self._run.allocation()
@@ -112,7 +120,7 @@ class PipelineMeter:
         main_s = sum(batch.duration_s for batch in main)
         keep = self._run.keep()
         measurement = Measurement(
-            at_s=now_s,
+            at_s=now_s + shift_s,
             interval_s=interval_s,
             tick_s=self._tick_s,
             arrival_rate=arrival_rate,
@@ -134,13 +142,30 @@ class PipelineMeter:
         self.spent_s += time.perf_counter() - clock
         return measurement
 
-    def _read(self) -> dict[str, list[FinishedBatch]]:
+    def _forget(self, now_s: float) -> None:
+        """Forget times of the wall clock, which was set back: they are in the future now."""
+        self._window = SojournWindow(self._window_s)
+        self._arrivals = Arrivals(self._views)
+        for view in self._views.values():
+            view.batches.forget_times()
+        self._ended_s = now_s
+        self._distrusts_until_s = now_s + _DISTRUST_S
+
+    def _trusts(self, newest_us: int, now_s: float) -> bool:
+        """Whether a time may be true: not one from before the clock was set back."""
+        return now_s > self._distrusts_until_s or newest_us / 1e6 <= now_s + 1.0
+
+    def _read(self, now_s: float) -> dict[str, list[FinishedBatch]]:
         """The batches that finished since the last tick, and what unfinished ones have told."""
         finished = {
             name: view.batches.finished(self._run.results(name))
             for name, view in self._views.items()
         }
         for batch in (batch for batches in finished.values() for batch in batches):
+            if not self._trusts(batch.progress.end_us, now_s):
+                continue
+            if batch.offered is not None and not self._trusts(batch.offered.newest_us, now_s):
+                continue
             self._ended_s = max(self._ended_s, batch.progress.end_us / 1e6)
             if batch.kept.stamps.rows:
                 self._window.add(batch.kept)
@@ -149,7 +174,9 @@ class PipelineMeter:
         for name, view in self._views.items():
             status = self._run.queries[name].status
             view.idle = not status["isTriggerActive"] and not status["isDataAvailable"]
-            self._arrivals.look_ahead(view.part, view.batches.newest)
+            self._arrivals.look_ahead(
+                view.part, view.batches.newest, lambda newest_us: self._trusts(newest_us, now_s)
+            )
         return finished
 
     def _arrival_rate(self, now_s: float) -> float:
@@ -166,7 +193,10 @@ class PipelineMeter:
         awaited: int | None,
         now_s: float,
     ) -> SegmentMeasurement:
+        shift_s = self._clock.shift_s
         batches = view.batches.measured(finished, awaited)
+        if shift_s:
+            batches = tuple(replace(batch, ended_s=batch.ended_s + shift_s) for batch in batches)
         rate = arrival_rate if view.main else view.batches.offered_rate(now_s)
         silent_s = self._arrivals.silent_s(now_s) if view.main else 0.0
         backlog_rows = rate * silent_s

@@ -43,11 +43,12 @@ class BatchProgress:
 def batch_progress(report: str | Mapping[str, Any]) -> BatchProgress | None:
     """The batch that a progress report (or its JSON) is about; `None` when no batch ran.
 
-    A trigger that found nothing to do reports as well, under the id of the next batch.
+    A trigger that found nothing to do reports as well, under the id of the next batch. A batch
+    during which the wall clock was set back is left out, because its duration is not known.
     """
     document = json.loads(report) if isinstance(report, str) else report
     parts_ms: Mapping[str, int] = document["durationMs"]
-    if "addBatch" not in parts_ms:
+    if "addBatch" not in parts_ms or min(parts_ms.values()) < 0:
         return None
 
     def seconds(*names: str) -> float:

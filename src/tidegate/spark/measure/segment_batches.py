@@ -89,6 +89,10 @@ class SegmentBatches:
             self._seen = {batch_id for batch_id in self._seen if batch_id >= oldest}
         return done
 
+    def forget_times(self) -> None:
+        """Forget when batches ended, because the wall clock was set back."""
+        self._ended.clear()
+
     def measured(
         self, finished: Sequence[FinishedBatch], awaited: int | None
     ) -> tuple[BatchMeasurement, ...]:

@@ -8,17 +8,25 @@ when its control loop starts and leaves it when it stops.
 
 import threading
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
+from tidegate.control.bounds import Bounds
 from tidegate.control.claim import Claim
 from tidegate.control.sharing.division import Sharing
+from tidegate.logs import PipelineLogger, reason
 from tidegate.spark.batch.segment import SegmentRun
-from tidegate.spark.loop.negotiate import ExecutorNegotiator, cores_there
-from tidegate.spark.run import between_batches
+from tidegate.spark.loop.boundary import (
+    BatchBoundary,
+    Holdable,
+    SegmentHold,
+    queries_of_all_sessions,
+)
+from tidegate.spark.loop.negotiate import ExecutorNegotiator, cores_there, executors_expected
+from tidegate.spark.loop.release import Background, in_a_thread
 
 _of_application: dict[str, "CorePool"] = {}
 _guard = threading.Lock()
@@ -37,14 +45,25 @@ class Pipeline(Protocol):
         """The object that runs the micro-batches of each segment, by the segment's name."""
         ...
 
+    @property
+    def queries(self) -> Mapping[str, StreamingQuery]:
+        """The Spark streaming query of each segment, by the segment's name."""
+        ...
+
 
 class CorePool:
     """The cores of one application, shared by its pipelines that have a target."""
 
-    def __init__(self, cores: int | None, cores_per_executor: int) -> None:
+    def __init__(
+        self,
+        cores: int | None,
+        cores_per_executor: int,
+        *,
+        background: Background = in_a_thread,
+    ) -> None:
         self._lock = threading.Lock()
-        self._letting_go = threading.Lock()
         self._per_executor = cores_per_executor
+        self._background = background
         self._sharing = None if cores is None else Sharing(cores, cores_per_executor)
         self._parts: dict[str, Part] = {}
         self.executors: ExecutorNegotiator | None = None
@@ -57,16 +76,21 @@ class CorePool:
         run: Pipeline,
         *,
         local: bool,
-        cores: int,
+        bounds: Bounds,
     ) -> "Part":
-        """Add a pipeline, which starts with this many cores."""
-        part = Part(self, name, run, self._whole(cores))
+        """Add a pipeline. It starts with the cores that are there for it, within its bounds.
+
+        In one process it starts with the fewest, because more are available at once. On a cluster
+        it starts with all executors that are up or on their way and that no other pipeline has.
+        """
         with self._lock:
             before = self._parts.get(name)
+            cores = bounds.least if local else bounds.clamp(self._free(session, name))
+            part = Part(self, name, run, self._whole(cores))
             self._parts[name] = part
             try:
                 if not local:
-                    self._ask(session)
+                    self._ask(session, bounds)
             except BaseException:
                 del self._parts[name]
                 if before is not None:
@@ -83,7 +107,13 @@ class CorePool:
             if self._sharing is not None:
                 self._sharing.leave(part.name)
             if self.executors is not None and self._parts:
-                self.executors.ask(self._asked)
+                try:
+                    self.executors.ask(self._asked)
+                except Exception as error:  # the next decision of another pipeline asks again
+                    log = PipelineLogger("executors", part.name)
+                    log.warning("executors could not be given back: %s", reason(error))
+        if self.empty and self.executors is not None:
+            self.executors.close()
 
     @property
     def empty(self) -> bool:
@@ -103,13 +133,17 @@ class CorePool:
     def ask(self, part: "Part", cores: int) -> None:
         """Change the cores requested for one pipeline, and request the sum from Spark."""
         with self._lock:
-            part.asked = self._whole(cores)
+            before, part.asked = part.asked, self._whole(cores)
             if self._parts.get(part.name) is not part:
                 return
+            if self.executors is not None:
+                try:
+                    self.executors.ask(self._asked)
+                except BaseException:
+                    part.asked = before  # what was not requested is not awaited
+                    raise
             if self._sharing is not None:
                 self._sharing.ask(part.name, part.asked)
-            if self.executors is not None:
-                self.executors.ask(self._asked)
 
     def granted(self, part: "Part") -> int:
         """The running cores that belong to a pipeline.
@@ -121,6 +155,8 @@ class CorePool:
                 return part.asked
             free = self.executors.granted()
             if len(self._parts) == 1:
+                if self.executors.adopts:
+                    part.asked = self.executors.asked
                 part.held = free
                 return free
             for one in self._parts.values():
@@ -133,23 +169,32 @@ class CorePool:
             return part.held
 
     def let_go(self) -> None:
-        """Release executors that no pipeline needs; only one loop does this at a time."""
-        if self.executors is None or not self._letting_go.acquire(blocking=False):
-            return
-        try:
+        """Release executors that no pipeline needs."""
+        if self.executors is not None:
             self.executors.let_go()
-        finally:
-            self._letting_go.release()
 
     def overdue(self) -> str | None:
         """A sentence about a request that was not granted in time; None if there is none."""
         with self._lock:
             return None if self.executors is None else self.executors.overdue()
 
-    def _ask(self, session: SparkSession) -> None:
+    def _free(self, session: SparkSession, name: str) -> int:
+        """Cores of executors, up or on their way, that no pipeline but `name` has."""
+        there = executors_expected(session) * self._per_executor
+        if self.executors is not None and self.executors.adopts:
+            for part in self._parts.values():  # only one: a second one ends the taking over
+                part.asked = max(part.asked, self.executors.granted())
+        return there - sum(part.asked for part in self._parts.values() if part.name != name)
+
+    def _ask(self, session: SparkSession, bounds: Bounds) -> None:
         if self.executors is None:
             self.executors = ExecutorNegotiator(
-                session, self._per_executor, self._asked, boundary=self._boundary
+                session,
+                self._per_executor,
+                self._asked,
+                boundary=BatchBoundary(lambda: self._running(session)),
+                most=bounds.most,
+                background=self._background,
             )
         else:
             self.executors.ask(self._asked)
@@ -161,10 +206,18 @@ class CorePool:
     def _whole(self, cores: int) -> int:
         return -(-cores // self._per_executor) * self._per_executor
 
-    def _boundary(self) -> AbstractContextManager[bool]:
-        """A context in which no micro-batch of any pipeline runs."""
+    def _running(self, session: SparkSession) -> list[Holdable]:
+        """All that runs micro-batches: the pool's pipelines, and every other query of any session.
+
+        A pipeline without a target, or with a dry run, is not in the pool, so it is one of the
+        others.
+        """
         runs = [part.run for part in list(self._parts.values())]
-        return between_batches([one for run in runs for one in run.segments.values()])
+        segments: list[Holdable] = [
+            SegmentHold(one) for run in runs for one in run.segments.values()
+        ]
+        own = {str(query.runId) for run in runs for query in run.queries.values()}
+        return [*segments, *queries_of_all_sessions(session, own)]
 
 
 @dataclass(slots=True, eq=False)
@@ -206,6 +259,9 @@ class Part:
         """A sentence about a request that was not granted in time; None if there is none."""
         return self.pool.overdue()
 
+    def close(self) -> None:
+        """Do nothing: other pipelines may still need the pool, which ends with the last of them."""
+
     def share_of(self, claim: Claim) -> int | None:
         """The cores that the other pipelines leave to this one, given its new claim."""
         return self.pool.share_of(self, claim)
@@ -225,7 +281,7 @@ def joined(
     run: Pipeline,
     *,
     local: bool,
-    cores: int,
+    bounds: Bounds,
     cores_per_executor: int,
 ) -> Part:
     """Join the application's pool of cores; the first pipeline with a target creates it."""
@@ -234,6 +290,6 @@ def joined(
         pool = _of_application.get(application)
         if pool is None:
             pool = CorePool(cores_there(session), cores_per_executor)
-        part = pool.join(session, name, run, local=local, cores=cores)
+        part = pool.join(session, name, run, local=local, bounds=bounds)
         _of_application[application] = pool
         return part

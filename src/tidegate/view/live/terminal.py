@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tidegate.control.bottleneck import Bottleneck
+from tidegate.control.control_failure import ControlFailure
 from tidegate.control.measurement import Latency
 from tidegate.control.record import Record
 from tidegate.view.changes import again, changes_of, outcome_of, words_of
@@ -57,6 +58,8 @@ class LiveView:
         self._bottleneck: Bottleneck | None = None
         self._notes: dict[str, float] = {}
         self._live: Live | None = None
+        self._shown: RenderableType | None = None
+        """The picture of the last record, which stays below the message when control fails."""
         if console.is_terminal and not console.is_dumb_terminal:
             # Redrawn when there is a new record, not by a clock.
             self._live = Live(console=console, auto_refresh=False)
@@ -86,7 +89,19 @@ class LiveView:
             self._console.print(Text(line), soft_wrap=True, highlight=False)
         self._remember(elapsed_s, record)
         if self._live is not None:
-            self._live.update(self._picture(elapsed_s, record), refresh=True)
+            self._shown = self._picture(elapsed_s, record)
+            self._live.update(self._shown, refresh=True)
+
+    def show_failure(self, failure: ControlFailure) -> None:
+        """Show that nothing controls the pipeline at the moment; the next record ends this."""
+        if self._live is None:
+            self._console.print(Text(f"CONTROL FAILS | {failure.words}"), soft_wrap=True)
+            return
+        words = Text(failure.words, style="bold red")
+        shown: list[RenderableType] = [words]
+        if self._shown is not None:
+            shown = [words, "", self._shown]
+        self._live.update(Group(*shown), refresh=True)
 
     def _remember(self, elapsed_s: float, record: Record) -> None:
         tick = record.measurement

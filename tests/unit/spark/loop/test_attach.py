@@ -3,7 +3,7 @@ in, executors out."""
 
 import math
 
-from tests.helpers.fake_cluster import FakeCluster
+from tests.helpers.fake_cluster import FakeCluster, at_once
 from tests.helpers.fake_query import FakeQuery, progress
 from tidegate.control.assemble import new_controller
 from tidegate.control.assembly import Assembly
@@ -80,14 +80,14 @@ class Loop(Ticker):
     def __init__(self, world: World, most: int) -> None:
         per, cluster = world.per_executor, world.cluster
         negotiator = ExecutorNegotiator(
-            cluster, per, per, boundary=cluster.boundary, clock=cluster.clock
+            cluster, per, per, boundary=cluster.boundary, clock=cluster.clock, background=at_once
         )
         bounds = Bounds(per, most * per)
         options = LatencyOptions(catch_up_s=10.0, scale_in_after_s=10.0)
         controller = new_controller(
             Assembly(target=Target(3.0), bounds=bounds, latency=options, cores_per_executor=per)
         )
-        super().__init__(controller, negotiator, tick_s=1.0, writer=None)
+        super().__init__(controller, negotiator, name="slow", tick_s=1.0, writer=None)
         self._meter = AttachedMeter(lambda: [world.query], negotiator, lambda: world.busy_s)
 
     def measure(self, now_s: float) -> Measurement:

@@ -1,21 +1,34 @@
 """Executors asked for and let go, on a driver that is only imitated."""
 
+import threading
+
 import pytest
 
-from tests.helpers.fake_cluster import FakeCluster
+from tests.helpers.fake_cluster import FakeCluster, at_once
 from tidegate.control.assemble import new_controller
 from tidegate.control.bounds import Bounds
 from tidegate.control.sharing.within_share import WithinShare
 from tidegate.control.whole_executors import WholeExecutors
 from tidegate.errors import AskedWrongly
 from tidegate.spark.loop.assembly import assembly_of
-from tidegate.spark.loop.negotiate import GRANT_PATIENCE_S, ExecutorNegotiator
+from tidegate.spark.loop.negotiate import (
+    GRANT_PATIENCE_S,
+    ExecutorNegotiator,
+    UntouchedExecutors,
+    executors_expected,
+)
+from tidegate.spark.loop.patience import Answered
 from tidegate.spark.options import StartOptions, filled
 
 
 def negotiator(cluster: FakeCluster, cores: int, per_executor: int = 1) -> ExecutorNegotiator:
     return ExecutorNegotiator(
-        cluster, per_executor, cores, boundary=cluster.boundary, clock=cluster.clock
+        cluster,
+        per_executor,
+        cores,
+        boundary=cluster.boundary,
+        clock=cluster.clock,
+        background=at_once,
     )
 
 
@@ -93,6 +106,7 @@ def test_while_a_batch_runs_nobody_goes() -> None:
         found.let_go()
         assert (found.granted(), found.asked) == (4, 1)
     cluster.running = False
+    cluster.now_s += 1000.0
     found.let_go()
     assert found.granted() == 1
 
@@ -133,8 +147,86 @@ def test_one_that_comes_late_after_all_goes_again() -> None:
     assert cluster.killed == ["2"]
 
 
-def test_dynamic_allocation_is_refused() -> None:
-    cluster = FakeCluster(executors=1, **{"spark.dynamicAllocation.enabled": "true"})
+def taking_over(cluster: FakeCluster, cores: int, most: int) -> ExecutorNegotiator:
+    return ExecutorNegotiator(
+        cluster,
+        1,
+        cores,
+        boundary=cluster.boundary,
+        most=most,
+        clock=cluster.clock,
+        background=at_once,
+    )
+
+
+def test_executors_that_spark_is_still_starting_are_not_cancelled() -> None:
+    cluster = FakeCluster(executors=1, **{"spark.executor.instances": "5"})
+    assert executors_expected(cluster) == 5
+    found = taking_over(cluster, 5, most=8)
+    assert (cluster.asked, found.asked, found.granted()) == ([], 5, 1)
+    cluster.arrive(4)
+    found.let_go()
+    assert (found.granted(), cluster.asked, cluster.killed) == (5, [], [])
+
+
+def test_where_nobody_tells_how_many_will_come_they_are_taken_over_as_they_come() -> None:
+    conf = {"spark.executor.cores": "1"}
+    cluster = FakeCluster(executors=1, master="spark://host:7077", **conf)
+    found = taking_over(cluster, executors_expected(cluster), most=3)
+    cluster.arrive(1)
+    found.let_go()
+    assert (found.asked, found.granted(), cluster.asked, cluster.killed) == (2, 2, [], [])
+    cluster.arrive(2)
+    found.let_go()
+    assert (found.asked, cluster.killed) == (3, ["3"]), "no more than the bounds allow"
+    found.ask(2)
+    found.let_go()
+    cluster.arrive(1)
+    found.let_go()
+    assert (found.granted(), cluster.asked) == (2, [2]), "after a request, the request holds"
+
+
+def test_a_second_start_counts_what_the_first_one_requested() -> None:
+    cluster = FakeCluster(executors=4)
+    first = negotiator(cluster, 4)
+    first.ask(1)
+    first.let_go()
+    assert executors_expected(cluster) == 1, "those that are on their way out do not count"
+    first.ask(6)
+    assert executors_expected(cluster) == 6
+
+
+def test_a_request_that_fails_is_not_taken_for_made() -> None:
+    cluster = FakeCluster(executors=2)
+    found = negotiator(cluster, 2)
+    cluster.requestTotalExecutors = None  # calling it raises
+    with pytest.raises(TypeError):
+        found.ask(4)
+    assert (found.asked, found.overdue()) == (2, None)
+
+
+def test_a_start_goes_on_without_an_answer(monkeypatch, caplog) -> None:
+    cluster, free = FakeCluster(executors=2), threading.Event()
+    cluster.requestTotalExecutors = lambda *_: free.wait()
+    monkeypatch.setattr(
+        "tidegate.spark.loop.negotiate.Answered", lambda what: Answered(what, patience_s=0.01)
+    )
+    found = negotiator(cluster, 5)
+    assert (found.asked, found.granted()) == (2, 2)
+    assert "begins with the executors that are up: NoAnswer" in caplog.messages[0]
+    free.set()
+
+
+def test_a_dry_run_counts_and_touches_nothing() -> None:
+    cluster = FakeCluster(executors=10)
+    found = UntouchedExecutors(cluster, 2)
+    found.let_go()
+    assert (found.asked, found.granted(), cluster.asked, cluster.killed) == (20, 20, [], [])
+
+
+@pytest.mark.parametrize("spelled", ["true", "True", " TRUE "])
+def test_dynamic_allocation_is_refused(spelled: str) -> None:
+    cluster = FakeCluster(executors=1, **{"spark.dynamicAllocation.enabled": spelled})
     with pytest.raises(AskedWrongly, match="dynamicAllocation"):
         negotiator(cluster, 1)
 
@@ -167,6 +259,21 @@ def test_a_pipeline_asks_for_whole_executors() -> None:
     policy = new_controller(assembly).policy
     assert policy.name == "latency"
     assert isinstance(policy, WithinShare) and isinstance(policy.inner, WholeExecutors)
+
+
+def test_a_core_is_the_place_of_one_task() -> None:
+    conf = {"spark.executor.cores": "4", "spark.task.cpus": "2", "spark.cores.max": "8"}
+    cluster = FakeCluster(2, master="spark://host:7077", **conf)
+    assembly = assembled(cluster, (3, 8))
+    assert assembly.bounds == Bounds(2, 4), "eight cores run four tasks"
+    assert assembly.cores_per_executor == 2
+    assert executors_expected(cluster) == 2
+    assert assembled(cluster, None, executors=(1, 2)).bounds == Bounds(2, 4)
+    assert assembled(cluster, None).bounds == Bounds(1, 4)
+    with pytest.raises(AskedWrongly, match="the master has 8"):
+        assembled(cluster, (1, 9))
+    with pytest.raises(AskedWrongly, match="one executor has 4"):
+        assembled(cluster, (1, 3))
 
 
 def test_executors_are_cores_of_whole_executors() -> None:

@@ -1,0 +1,204 @@
+"""A tick that fails does not end control, on a loop whose parts are imitated."""
+
+import logging
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tidegate.control.assemble import new_controller
+from tidegate.control.assembly import Assembly
+from tidegate.control.bounds import Bounds
+from tidegate.control.control_failure import ControlFailure
+from tidegate.control.decision import Decision
+from tidegate.control.measurement import Measurement
+from tidegate.control.record import Record
+from tidegate.control.target import Target
+from tidegate.errors import TidegateError
+from tidegate.recording import RecordWriter
+from tidegate.spark.loop.negotiate import LocalBudget
+from tidegate.spark.loop.ticker import FAILURES_TO_KEEP_ALL, LONGEST_PAUSE_S, Ticker
+
+PATIENCE_S = 30.0
+
+
+class Loop(Ticker):
+    """A loop that fails as long as `error` is set."""
+
+    alive = True
+
+    def __init__(self, tick_s: float = 0.001, writer: RecordWriter | None = None) -> None:
+        controller = new_controller(Assembly(target=Target(3.0), bounds=Bounds(1, 4)))
+        super().__init__(controller, LocalBudget(1), name="shop", tick_s=tick_s, writer=writer)
+        self.error: BaseException | None = None
+        self.sheds = True
+
+    def measure(self, now_s: float) -> Measurement:
+        if self.error is not None:
+            raise self.error
+        return Measurement(
+            at_s=now_s,
+            interval_s=1.0,
+            arrival_rate=0.0,
+            processed_rate=0.0,
+            backlog_rows=0.0,
+            cores_asked=1,
+            cores_granted=1,
+            saturated=False,
+        )
+
+    def act(self, decision: Decision) -> None:
+        pass
+
+    def keep_all(self) -> bool:
+        self.sheds = False
+        return True
+
+
+class Seen:
+    """What a loop tells its watchers; `until` waits for something to become true of it."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.failures: list[ControlFailure] = []
+        self._changed = threading.Condition()
+
+    def record(self, record: Record) -> None:
+        with self._changed:
+            self.records.append(record)
+            self._changed.notify_all()
+
+    def failure(self, failure: ControlFailure) -> None:
+        with self._changed:
+            self.failures.append(failure)
+            self._changed.notify_all()
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        with self._changed:
+            assert self._changed.wait_for(condition, PATIENCE_S)
+
+
+def watched(loop: Loop) -> Seen:
+    seen = Seen()
+    loop.watchers.append(seen.record)
+    loop.failure_watchers.append(seen.failure)
+    return seen
+
+
+def test_control_goes_on_when_it_can(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "tidegate")
+    loop = Loop()
+    seen = watched(loop)
+    loop.error = OSError("no route to the master\nand a long trace")
+    loop.start()
+    try:
+        seen.until(lambda: len(seen.failures) >= FAILURES_TO_KEEP_ALL)
+        failure = loop.control_failure
+        assert failure is not None and failure.ticks >= FAILURES_TO_KEEP_ALL
+        assert failure.error == "OSError: no route to the master"
+        assert (loop.failure, loop.sheds) == (None, False)
+        assert [one.ticks for one in seen.failures[:3]] == [1, 2, 3]
+        assert [one.keeps_all for one in seen.failures[:3]] == [False, False, True]
+        assert len({one.since_s for one in seen.failures}) == 1
+        loop.error = None
+        seen.until(lambda: len(seen.records) >= 2)
+    finally:
+        loop.stop()
+    assert loop.control_failure is None
+    notes = [note for note in seen.records[0].decision.notes if "control has failed" in note]
+    assert len(notes) == 1 and "no row is shed meanwhile; it works again" in notes[0]
+    assert not any("control" in note for note in seen.records[1].decision.notes)
+    warnings = [one for one in caplog.records if one.levelno == logging.WARNING]
+    assert len(warnings) == len(seen.failures), "one line for each retry"
+    assert all(one.getMessage().startswith("shop: control has failed") for one in warnings)
+    assert all(one.name == "tidegate.loop" for one in warnings)
+
+
+def test_pauses_double_up_to_a_bound() -> None:
+    loop = Loop(tick_s=1.0)
+    pauses_s = [loop._failed(ValueError("x"), 100.0) for _ in range(40)]
+    assert pauses_s[:5] == [1.0, 2.0, 4.0, 8.0, 16.0]
+    assert set(pauses_s[5:]) == {LONGEST_PAUSE_S}
+    slow = Loop(tick_s=60.0)
+    assert slow._failed(ValueError("x"), 100.0) == 60.0, "never more often than it ticks"
+
+
+def test_no_batch_waits_for_a_loop_that_fails() -> None:
+    loop = Loop(tick_s=3600.0)
+    loop._failed(ValueError("x"), 100.0)
+    assert loop.hurry(PATIENCE_S) is False
+
+
+def test_who_waits_for_a_tick_is_not_kept_by_one_that_fails() -> None:
+    loop = Loop(tick_s=3600.0)
+    loop.error = ValueError("x")
+    loop.start()
+    try:
+        assert loop.hurry(PATIENCE_S), "the tick is over, though it failed"
+        assert loop.control_failure is not None
+    finally:
+        loop.stop()
+
+
+def test_a_watcher_that_raises_hurts_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "tidegate")
+    loop = Loop()
+    calls: list[int] = []
+
+    def broken(record: Record) -> None:
+        calls.append(record.tick)
+        if record.tick < 4:
+            raise ZeroDivisionError("in a watcher")
+
+    loop.watchers.append(broken)
+    seen = watched(loop)
+    for second in range(1, 6):
+        loop.tick(float(second))
+    assert calls == [1, 2, 3, 4, 5] == [record.tick for record in seen.records]
+    said = [one.getMessage() for one in caplog.records if "watcher" in one.getMessage()]
+    assert len(said) == 2, said
+    assert "broken failed and is tried again: ZeroDivisionError: in a watcher" in said[0]
+    assert "broken works again after 3 failures" in said[1]
+    assert loop.control_failure is None
+
+
+def test_records_that_cannot_be_written_end_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "tidegate")
+    place = tmp_path / "records"
+    place.write_text("a file where the directory should be")
+    loop = Loop(writer=RecordWriter(place))
+    loop.tick(1.0)
+    loop.tick(2.0)
+    place.unlink()
+    loop.tick(3.0)
+    loop.stop()
+    assert [record.tick for record in loop.records] == [1, 2, 3]
+    assert (place / "records.jsonl").read_text().count("\n") == 1
+    said = [one.getMessage() for one in caplog.records if "writing records" in one.getMessage()]
+    assert len(said) == 2 and "works again after 2 failures" in said[1]
+
+
+def test_a_loop_whose_queries_have_ended_ends_silently(caplog: pytest.LogCaptureFixture) -> None:
+    loop = Loop()
+    loop.alive = False
+    loop.error = TidegateError("the query is gone")
+    loop.start()
+    loop._thread.join(PATIENCE_S)
+    assert not loop._thread.is_alive()
+    assert (loop.control_failure, loop.failure, caplog.records) == (None, None, [])
+
+
+def test_nothing_is_printed_by_the_thread(capfd: pytest.CaptureFixture[str]) -> None:
+    loop = Loop()
+    seen = watched(loop)
+    loop.error = ValueError("told to nobody")
+    loop.start()
+    seen.until(lambda: len(seen.failures) >= 2)
+    loop.error = SystemExit("for good")
+    loop._thread.join(PATIENCE_S)
+    assert isinstance(loop.failure, SystemExit)
+    loop.stop()
+    assert capfd.readouterr() == ("", "")
