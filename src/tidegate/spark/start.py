@@ -29,8 +29,9 @@ from tidegate.spark.batch.transaction import Lease, lay_baseline
 from tidegate.spark.checks import check_start
 from tidegate.spark.loop.assembly import assembly_of
 from tidegate.spark.loop.loop import ControlLoop
-from tidegate.spark.loop.negotiate import task_cpus
+from tidegate.spark.loop.negotiate import executors_up, task_cpus
 from tidegate.spark.loop.reach import check_reach
+from tidegate.spark.master import parse_master
 from tidegate.spark.options import StartOptions, describe, filled, option, takes
 from tidegate.spark.owner.epochs import Epochs
 from tidegate.spark.owner.owner import Owner, take
@@ -146,9 +147,7 @@ def _owned(
     lay_baseline(place)
     place = place.open(graph, declared)
     session.dataSource.register(ChannelSource)
-    least = max(1, session.sparkContext.defaultParallelism // task_cpus(session))
-    if assembly is not None:
-        least = assembly.bounds.least
+    tasks = given["tasks"] or _first_tasks(session, assembly)
     cache = _cache(checkpoint, given)
     segments: dict[str, SegmentRun] = {}
     for segment in graph.segments():
@@ -156,7 +155,7 @@ def _owned(
         part = SegmentRun(
             segment,
             place,
-            NextAllocation(segment.nodes, given["tasks"] or least),
+            NextAllocation(segment.nodes, tasks),
             Compiler(segment, place.state, cache, reports.accumulator, given["sample_every"]),
             reports,
             Anchors(session, shared=cache.shared),
@@ -170,6 +169,19 @@ def _owned(
     run = Run(graph, segments, lambda: remove_caches(session, cache), release)
     owner.on_lost = run.lost
     return run
+
+
+def _first_tasks(session: SparkSession, assembly: Assembly | None) -> int:
+    """The tasks that operators begin with, until the control loop knows better.
+
+    On a cluster that is one per core that is up: a restart into a backlog begins with all it has.
+    """
+    if assembly is None:
+        return max(1, session.sparkContext.defaultParallelism // task_cpus(session))
+    if parse_master(str(session.sparkContext.master)).in_one_process:
+        return assembly.bounds.least
+    up = max(1, executors_up(session) * assembly.cores_per_executor)
+    return up if assembly.limits.dry_run else assembly.bounds.clamp(up)
 
 
 def _query(

@@ -5,13 +5,22 @@ import inspect
 import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
+from tests.helpers.fake_cluster import FakeCluster
 from tests.helpers.places import ROOT
 from tidegate.control.latency.options import LatencyOptions
 from tidegate.errors import AskedWrongly
 from tidegate.pipelines.stream import Stream, pipeline
+from tidegate.spark.loop.assembly import assembly_of
 from tidegate.spark.loop.attach import attach
-from tidegate.spark.options import AttachOptions, StartOptions, declared, markdown, option
-from tidegate.spark.start import start
+from tidegate.spark.options import (
+    AttachOptions,
+    StartOptions,
+    declared,
+    filled,
+    markdown,
+    option,
+)
+from tidegate.spark.start import _first_tasks, start
 from tidegate.units import parse_duration
 
 
@@ -72,3 +81,13 @@ def test_a_wrong_option_is_told_before_anything_starts(tmp_path, wrong, message)
     with pytest.raises(AskedWrongly, match=message):
         flow.start(str(tmp_path / "ck"), **wrong)
     assert not (tmp_path / "ck").exists()
+
+
+@pytest.mark.parametrize(
+    "dry_run, cores, tasks", [(False, (1, 40), 20), (False, (1, 8), 8), (True, (1, 8), 20)]
+)
+def test_a_start_on_a_cluster_begins_with_a_task_for_each_core_that_is_up(dry_run, cores, tasks):
+    cluster = FakeCluster(executors=10, **{"spark.executor.cores": "2"})
+    options = {"target": "2 seconds", "cores": cores, "dry_run": dry_run}
+    assembly = assembly_of(cluster, filled(StartOptions, options))
+    assert _first_tasks(cluster, assembly) == tasks
