@@ -18,7 +18,7 @@ def main(root: Path, master: str) -> None:
         "master-gone",
         **{"spark.executor.cores": 1, "spark.executor.memory": "512m", "spark.cores.max": 4},
     )
-    stream = tg.arrivals(spark, "constant(2000)", keys="zipf(50, 0.5)", seed=3)
+    stream = tg.arrivals(spark, "constant:2000", keys="zipf:50,0.5", seed=3)
     flow = tg.pipeline("gone", stream, arrival="timestamp").keyed("n", tg.count(), key="key")
     run = flow.to("noop").start(
         str(root / "ck"), target="3 seconds", cores=(1, 4), shared_checkpoint=True
