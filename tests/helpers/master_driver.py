@@ -2,7 +2,8 @@
 
     python master_driver.py ROOT MASTER
 
-It runs until the file ROOT/enough exists, and writes what it saw to ROOT/seen.json.
+It runs until the file ROOT/enough exists. ROOT/so-far has its ticks and batches meanwhile, and
+ROOT/seen.json what it saw in all.
 """
 
 import json
@@ -24,9 +25,8 @@ def main(root: Path, master: str) -> None:
         str(root / "ck"), target="3 seconds", cores=(1, 4), shared_checkpoint=True
     )
     while not (root / "enough").exists():
-        ticks = len(run.loop.records)
-        (root / ".ticks").write_text(str(ticks))
-        (root / ".ticks").rename(root / "ticks")
+        (root / ".seen").write_text(f"{len(run.loop.records)} {len(run.results())}")
+        (root / ".seen").rename(root / "so-far")
         if run.awaitTermination(0.2):
             break
     run.stop()
