@@ -68,7 +68,6 @@ def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run
         rehearse(assembly)
     else:
         _refuse_without_target(given)
-    _refuse_a_second_run(graph, session)
     run = _prepared(graph, session, checkpoint, given, assembly, declared)
     try:
         for name, part in run.segments.items():
@@ -83,16 +82,6 @@ def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run
     run._watch()
     start_workers(session)
     return run
-
-
-def _refuse_a_second_run(graph: Graph, session: SparkSession) -> None:
-    """Refuse a pipeline of the same name as one that runs, before anything is written."""
-    running = {query.name for query in session.streams.active}
-    if any(f"{graph.name}.{segment.name}" in running for segment in graph.segments()):
-        raise AskedWrongly(
-            f"a pipeline '{graph.name}' runs in this Spark session already; stop it first"
-            " (run.stop()), or give this one another name"
-        )
 
 
 def _refuse_without_target(given: Mapping[str, Any]) -> None:
