@@ -136,9 +136,7 @@ def test_a_second_run_of_a_pipeline_is_refused_before_anything_is_written(spark,
     flow = two_segments(Feed(tmp_path / "in", DDL), spark, Collected())
     run = flow.start(str(tmp_path / "ck"), tasks=1)
     try:
-        with pytest.raises(
-            AskedWrongly, match="a pipeline 'two' already runs in this Spark session"
-        ):
+        with pytest.raises(AskedWrongly, match="a pipeline 'two' already runs in this"):
             flow.start(str(tmp_path / "other"), tasks=1)
         assert not (tmp_path / "other").exists()
         assert run.isActive
