@@ -33,6 +33,14 @@ def test_every_seed_is_as_a_sequential_run(part):
     assert wrong is None, f"{shrunk(wrong)}\n{defect_of(shrunk(wrong))}"
 
 
+def test_two_claims_of_one_epoch_on_an_object_store_keep_the_plan_of_the_first():
+    """Found by reading: a claim in the middle of its upload when another driver claimed the same
+    epoch took its place, and the plan of the other one was not looked for."""
+    kinds = frozenset({"pause", "wait"})
+    course = Course(100186, manner="s3", batches=4, cut=False, drivers=2, faults=2, kinds=kinds)
+    assert defect_of(course) is None
+
+
 def test_a_seed_has_one_course_of_events():
     traces = []
     for _ in range(2):

@@ -66,8 +66,9 @@ class ImitatedWork:
         """Nothing runs yet."""
         self._plan, self._before = plan, before
 
-    def write_sinks(self) -> None:
+    def write_sinks(self, check: Callable[[], None]) -> None:
         """Run the tasks, and give the sink what they emit."""
+        check()
         (node,) = self.segment.keyed
         rows, offered, kept = self.read(self._plan)
         number = hashes(rows.column("k").to_numpy())

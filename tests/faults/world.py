@@ -17,17 +17,19 @@ from tests.faults.turns import Actor, Killed, Turns
 from tests.faults.work import ImitatedWork
 from tidegate.control.shedding.keep import Keep
 from tidegate.errors import TidegateError
+from tidegate.spark.batch import channel
 from tidegate.spark.batch.channel import Log
 from tidegate.spark.batch.checkpoint import Checkpoint
 from tidegate.spark.batch.next_allocation import NextAllocation
 from tidegate.spark.batch.plan import BatchPlan
 from tidegate.spark.batch.step import Steps
 from tidegate.spark.batch.transaction import Lease, Transactions, lay_baseline
+from tidegate.spark.owner import epochs
 from tidegate.spark.owner.epochs import Epochs, Fenced
 from tidegate.spark.owner.process import Process
 from tidegate.spark.shedding.ledger import Ledger, SourceTotals
 from tidegate.spark.shedding.sources import ShedSources
-from tidegate.spark.state import files
+from tidegate.spark.state import files, manifest
 from tidegate.spark.state.files import Durable
 from tidegate.spark.state.layout import file_schema
 from tidegate.spark.state.manifest import Manifests
@@ -57,6 +59,11 @@ class Course:
     drivers: int = 4
     faults: int = 3
     kinds: frozenset[str] = KINDS
+    sweep_every: int = 64
+    """Every how many batches orphans are removed; in long courses more often than in real life."""
+    epochs_kept: int = 64
+    lost: str = "manifests"
+    """What somebody removes in a course that loses files."""
 
     @classmethod
     def of(cls, seed: int) -> "Course":
@@ -65,14 +72,18 @@ class Course:
         few = {kind for kind in sorted(KINDS - {"wait", "lose"}) if chance.random() < 0.5}
         if chance.random() < 0.05:
             few = {"kill", "lose"}
+        long = chance.random() < 0.1
         return cls(
             seed,
             manner=chance.choice(["s3", "hdfs"]),
-            batches=chance.choice([1, 2, 2, 3, 4]),
+            batches=8 if long else chance.choice([1, 2, 2, 3, 4]),
             cut=chance.random() < 0.4,
-            drivers=chance.randint(2, 4),
-            faults=chance.randint(1, 4),
+            drivers=chance.randint(2, 6 if long else 4),
+            faults=chance.randint(1, 8 if long else 4),
             kinds=frozenset(few | {"wait"}),
+            sweep_every=chance.choice([1, 2, 3, 64]),
+            epochs_kept=chance.choice([2, 3, 64]),
+            lost=chance.choice(["manifests", "segments/main", "pipeline.json"]),
         )
 
 
@@ -147,6 +158,9 @@ class World:
         """Live through it, and judge it; raises `Defect`."""
         plain, files._filesystem = files._filesystem, self._filesystem_of(files._filesystem)
         at_once, files._AT_ONCE = files._AT_ONCE, 1
+        kept, epochs.KEPT = epochs.KEPT, self.course.epochs_kept
+        sweeps = manifest._SWEEP_EVERY
+        manifest._SWEEP_EVERY = channel._SWEEP_EVERY = self.course.sweep_every
         try:
             self._live()
             self._judge()
@@ -154,7 +168,8 @@ class World:
             told = f"{type(error).__name__}: {error}"
             raise Defect(told + "\n" + "\n".join(self.trace[-400:])) from error
         finally:
-            files._filesystem, files._AT_ONCE = plain, at_once
+            files._filesystem, files._AT_ONCE, epochs.KEPT = plain, at_once, kept
+            manifest._SWEEP_EVERY = channel._SWEEP_EVERY = sweeps
             shutil.rmtree(self.caches, ignore_errors=True)
             open_layers.clear()
 
@@ -219,12 +234,12 @@ class World:
                 raise Defect(f"a driver ended with {told}") from error
 
     def _lose(self) -> None:
-        """Somebody removes the manifests while no driver runs."""
-        gone = [name for name in self.disk.files if "/manifests/" in name]
+        """Somebody removes a part of the checkpoint while no driver runs."""
+        gone = [name for name in self.disk.files if f"/{self.course.lost}" in name]
         committed = [name for name in self.disk.files if "/spark/commits/" in name]
         if gone and committed:
             self.lost = True
-            self._note("the manifests are lost")
+            self._note(f"{self.course.lost} is lost")
             for name in gone:
                 del self.disk.files[name]
 
@@ -335,14 +350,14 @@ class Driver:
         return self.world.turns.add(Actor(f"{name}-{self.number}", self.number, body))
 
     def _begin(self) -> None:
-        epochs = Epochs(self.place.root.below("owner"))
+        claims = Epochs(self.place.root.below("owner"))
         epoch = None
         while epoch is None:  # the worst case: nobody waits for a sign of life of the last owner
             process = Process("here", self.number)
-            epoch = epochs.make(epochs.newest(), process, float(self.number))
+            epoch = claims.make(claims.newest(), process, float(self.number))
         lay_baseline(self.place)
         self.place.open(graph(self.world.course.cut))
-        lease = Lease(epochs, epoch)
+        lease = Lease(claims, epoch)
         runs = []
         for name, segment in segments(self.world.course.cut).items():
             counts = SourceTotals(

@@ -1,5 +1,6 @@
 """The fluent interface of a pipeline: every step takes a stream and returns a stream."""
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -55,6 +56,8 @@ def pipeline(name: str, frame: "DataFrame", *, arrival: str | None = None) -> "S
 
     `arrival` names the timestamp column with a row's arrival time; latency is measured from it.
     """
+    if not isinstance(name, str) or not name.strip():
+        raise AskedWrongly(f"a pipeline needs a name, such as 'clicks'; this one got {name!r}")
     _require_stream(frame, f"pipeline '{name}'")
     return Stream(Graph(name)).source(frame, name="source", arrival=arrival)
 
@@ -326,6 +329,7 @@ class Stream:
                 raise AskedWrongly(
                     f"to: options {sorted(options)} go with a format, not a function"
                 )
+            _check_sink(sink)
             ready = Sink(
                 name=free,
                 inputs=(self.node,),
@@ -374,6 +378,19 @@ def _require_stream(frame: Any, what: str) -> None:
             f"{what}: the DataFrame is not a stream; make it with spark.readStream or "
             "tidegate.arrivals"
         )
+
+
+def _check_sink(sink: Callable[..., object]) -> None:
+    """Refuse a function that cannot be called with a DataFrame and a batch id."""
+    try:
+        inspect.signature(sink).bind(None, 0)
+    except TypeError as error:
+        raise AskedWrongly(
+            f"to: the function is called with (DataFrame, batch id), but this one does not take "
+            f"them: {error}"
+        ) from None
+    except ValueError:
+        return  # a function of C says nothing about its arguments
 
 
 def _ddl(schema: pa.Schema) -> str:

@@ -38,13 +38,14 @@ def leave_batches_alone(any_active: Callable[[], bool]) -> None:
     signal.signal(signal.SIGINT, handle)
 
 
-def stopped_by(interrupt: KeyboardInterrupt, pipeline: str) -> KeyboardInterrupt:
-    """The interrupt to raise again after a pipeline was stopped.
+def stopped_by(interrupt: KeyboardInterrupt, pipeline: str, how_far: str) -> KeyboardInterrupt:
+    """The interrupt to raise again after a pipeline was stopped; `how_far` says after which batch.
 
     If nobody catches it, Python prints one line instead of a traceback through our code.
     """
-    log.info("pipeline '%s' was stopped by Ctrl-C", pipeline)
-    setattr(interrupt, _CLEAN, f"pipeline '{pipeline}' was stopped by Ctrl-C")
+    message = f"pipeline '{pipeline}' was stopped by Ctrl-C, {how_far}; start it again to go on"
+    log.info("%s", message)
+    setattr(interrupt, _CLEAN, message)
     if sys.excepthook is not _print_one_line:
         global _hook
         _hook = sys.excepthook

@@ -54,8 +54,12 @@ class Run:
         self._supervisor.watch()
 
     def _clean_up(self) -> None:
-        self._remove_caches()
-        self._release()
+        try:
+            failure = self._supervisor.failure
+            if failure is None or not isinstance(failure.original, Fenced):
+                self._remove_caches()  # a driver that has taken over uses them now
+        finally:
+            self._release()
 
     def lost(self, error: Fenced) -> None:
         """End the run because another driver has its checkpoint. Nothing is committed any more."""
@@ -201,12 +205,26 @@ class Run:
         except KeyboardInterrupt as interrupt:
             self._supervisor.ask()
             self._supervisor.wait(STOP_PATIENCE_S)
-            raise stopped_by(interrupt, self.name) from None
+            raise stopped_by(interrupt, self.name, self._how_far()) from None
         if not ended:
             return False
         self._raise_failure()
         self._raise_failure_of_the_loop()
         return True
+
+    def _how_far(self) -> str:
+        """Which batches are committed, for the line after Ctrl-C."""
+        last = {
+            name: part.results[-1].plan.batch_id
+            for name, part in self._segments.items()
+            if part.results
+        }
+        if not last:
+            return "before its first batch was done"
+        return "after batch " + ", ".join(
+            str(batch) if len(self._segments) == 1 else f"{batch} of segment '{name}'"
+            for name, batch in last.items()
+        )
 
     def processAllAvailable(self) -> None:  # noqa: N802 (as Spark's queries spell it)
         """For tests: wait until every row that has arrived is processed in all segments."""

@@ -29,8 +29,8 @@ def check_sinks(graph: Graph, session: SparkSession) -> None:
         if kind is None:
             raise AskedWrongly(
                 f"sink '{node.name}': Spark has no format '{node.format}'"
-                f"{nearest(node.format, _KNOWN)}; if a package brings it, add the package to the "
-                "session"
+                + ("" if node.format in _KNOWN else nearest(node.format, _KNOWN))
+                + "; if a package brings it, add the package to the session"
             )
         if "path" not in options and _writes_files(session, kind):
             raise AskedWrongly(

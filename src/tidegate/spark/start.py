@@ -104,6 +104,23 @@ def _prepared(
     declared: Migration,
 ) -> Run:
     """Check the checkpoint, take it, and make everything ready to start the queries."""
+    try:
+        return _taken(graph, session, checkpoint, given, assembly, declared)
+    except OSError as error:
+        raise TidegateError(
+            f"the checkpoint {checkpoint} cannot be read or written ({error}); nothing was lost; "
+            "give a directory that can be created and written, or make room for it"
+        ) from error
+
+
+def _taken(
+    graph: Graph,
+    session: SparkSession,
+    checkpoint: str,
+    given: Mapping[str, Any],
+    assembly: Assembly | None,
+    declared: Migration,
+) -> Run:
     place = Checkpoint(Durable(checkpoint))
     check_place(session, _cache(checkpoint, given))
     owner = take(Epochs(place.root.below("owner")))
@@ -156,7 +173,7 @@ def _owned(
         segments[segment.name] = part
     # `prepare` has created all channel directories, so segments can start in any order.
     run = Run(graph, segments, lambda: remove_caches(session, cache), release)
-    owner.on_lost = run.lost
+    owner.when_lost(run.lost)
     return run
 
 
@@ -165,9 +182,10 @@ def _first_tasks(session: SparkSession, assembly: Assembly | None) -> int:
 
     On a cluster that is one per core that is up: a restart into a backlog begins with all it has.
     """
-    if assembly is None:
+    local = parse_master(str(session.sparkContext.master)).in_one_process
+    if assembly is None or (local and assembly.limits.dry_run):
         return max(1, session.sparkContext.defaultParallelism // task_cpus(session))
-    if parse_master(str(session.sparkContext.master)).in_one_process:
+    if local:
         return assembly.bounds.least
     up = max(1, executors_up(session) * assembly.cores_per_executor)
     return up if assembly.limits.dry_run else assembly.bounds.clamp(up)

@@ -69,7 +69,10 @@ def _out_of_order(before: int, minute: int) -> str:
     """What is wrong with a minute that is not the one after the last, and what to do."""
     if minute > before + 1:
         missing = minute - before - 1
-        return f"leaves out {missing} minutes before it: add a row with a count for each."
+        return (
+            f"leaves out {missing} minutes before it: sort the rows by minute, or add a row with a "
+            "count for each minute that is missing."
+        )
     if minute == before:
         return "repeats the minute before it: add up the counts of a minute."
     return "goes back in time: sort the rows by minute."

@@ -48,9 +48,11 @@ def test_a_handler_that_is_not_pysparks_stays(own):
 
 def test_an_interrupt_that_nobody_catches_prints_one_line(capsys):
     for _ in range(2):  # a second run in the same process
-        stopped = interrupt.stopped_by(KeyboardInterrupt(), "shop")
+        stopped = interrupt.stopped_by(KeyboardInterrupt(), "shop", "after batch 3")
         assert type(stopped) is KeyboardInterrupt  # Python exits by SIGINT for this very type only
         sys.excepthook(KeyboardInterrupt, stopped, None)
-        assert capsys.readouterr().err == "pipeline 'shop' was stopped by Ctrl-C\n"
+        assert capsys.readouterr().err == (
+            "pipeline 'shop' was stopped by Ctrl-C, after batch 3; start it again to go on\n"
+        )
     sys.excepthook(ValueError, ValueError("another"), None)
     assert "ValueError: another" in capsys.readouterr().err

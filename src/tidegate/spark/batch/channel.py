@@ -28,6 +28,7 @@ MOST_FILES = 1_000
 _KEPT = 3
 _SWEEP_EVERY = 64
 _FORGET_EVERY = 4
+_POSITION = "position.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +178,17 @@ class Log:
                 self.data.remove_all(name for name, _ in found.files)
         self.commits.remove_all(_name(batch_id) for batch_id in old)
 
+    def note_read(self, end: int) -> None:
+        """Write down that the consumer will not read again what lies before `end`."""
+        self.directory.write_json(_POSITION, {"end": end})
+
     def backlog(self) -> int:
-        """How many producer batches are kept: those not read yet, and a few that were."""
-        return len(self._listed())
+        """How many producer batches the consumer has not read, as far as it has written down."""
+        try:
+            read = int(self.directory.read_json(_POSITION)["end"])
+        except Missing:
+            read = 0
+        return sum(batch_id >= read for batch_id in self._listed())
 
     def _listed(self) -> list[int]:
         names = (name.removesuffix(".json") for name in self.commits.names())
@@ -269,6 +278,7 @@ class ChannelReader(DataSourceStreamReader):
         if end["batches"] - self._forgot < _FORGET_EVERY:
             return
         try:
+            self._log.note_read(end["batches"])
             self._log.forget(end["batches"])
         except (OSError, TidegateError):
             return

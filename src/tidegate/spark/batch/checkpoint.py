@@ -10,10 +10,11 @@ from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.pipelines.graph import Channel, Graph, Keyed
 from tidegate.spark.batch.kept_names import KeptNames
 from tidegate.spark.batch.migration import NOTHING_DECLARED, Migration, migrated
-from tidegate.spark.state.files import Durable
+from tidegate.spark.state.files import Durable, Missing
 
 FORMAT = 1
 _DESCRIPTION = "pipeline.json"
+_NEXT = "pipeline.next.json"
 _LOG = logging.getLogger("tidegate")
 
 
@@ -43,10 +44,17 @@ class Checkpoint:
         return self.root.below(f"channels/{name}")
 
     def description(self) -> dict[str, Any] | None:
-        """What the checkpoint says about its pipeline; None when it is new."""
-        if not self.root.exists(_DESCRIPTION):
-            return None
-        return self.root.read_json(_DESCRIPTION)
+        """What the checkpoint says about its pipeline; None when it is new.
+
+        A filesystem that cannot replace a file in one step may have lost the description in a
+        crash. What was to take its place is then read instead.
+        """
+        for name in (_DESCRIPTION, _NEXT):
+            try:
+                return self.root.read_json(name)
+            except Missing:
+                continue
+        return None
 
     def open(self, graph: Graph, migration: Migration = NOTHING_DECLARED) -> "Checkpoint":
         """Create it for this pipeline, or check that it belongs to it.
@@ -56,8 +64,10 @@ class Checkpoint:
         found = self.description()
         wanted = self.fitted(graph, migration)
         self.root.make()
-        if found != wanted:
+        if found != wanted or not self.root.exists(_DESCRIPTION):
+            self.root.write_json(_NEXT, wanted)
             self.root.write_json(_DESCRIPTION, wanted)
+            self.root.remove(_NEXT)
             for name in _retired(wanted) - _retired(found):
                 _LOG.warning(
                     "pipeline '%s': the state of '%s' in the checkpoint is forgotten, as declared "
@@ -67,11 +77,22 @@ class Checkpoint:
                 )
         return replace(self, names=KeptNames.of(wanted))
 
+    def _refuse_leftovers(self) -> None:
+        """Refuse a checkpoint that has state or batches, but no description to judge them by."""
+        for kind in ("segments", "state", "channels"):
+            if self.root.below(kind).directories():
+                raise AskedWrongly(
+                    f"the checkpoint {self.root.url} has a directory '{kind}' with the work of "
+                    f"earlier runs, but its {_DESCRIPTION} is missing; restore that file from a "
+                    "copy, or give a new checkpoint; nothing was changed"
+                )
+
     def fitted(self, graph: Graph, migration: Migration) -> dict[str, Any]:
         """The description that it gets with this pipeline; raises if it does not fit."""
         wanted = describe(graph)
         found = self.description()
         if found is None:
+            self._refuse_leftovers()
             return wanted
         try:
             require_format(found, self.root.url)

@@ -101,6 +101,12 @@ def failure_of(
     if isinstance(original, TidegateError):
         return str(original), original
     repeats = "the batch repeats at the next start"
+    if "No space left on device" in str(original):
+        return (
+            f"segment '{segment}' failed: a disk is full, most likely that of the checkpoint "
+            f"({one_line(original)}); make room and start again: {repeats}",
+            original,
+        )
     return f"segment '{segment}' failed: {one_line(original)}; {repeats}", original
 
 

@@ -126,8 +126,14 @@ def _renamed(
                 f"renamed={{'{old}': '{new}'}}, but the pipeline has no keyed operator '{new}'"
                 f"{nearest(new, wanted['operators'])}"
             )
-        if old in found["operators"] and new not in found["operators"]:
+        if old in found["operators"]:
             now[old] = new
+        elif new not in found["operators"]:
+            raise AskedWrongly(
+                f"renamed={{'{old}': '{new}'}}, but it has no operator '{old}'"
+                f"{nearest(old, found['operators'])}"
+            )
+    _refuse_collisions(found["operators"], now)
     operators = {}
     for name, one in found["operators"].items():
         moved = now.get(name)
@@ -137,6 +143,32 @@ def _renamed(
         for segment, names in found["segments"].items()
     }
     return operators, segments
+
+
+def _refuse_collisions(operators: Mapping[str, Any], now: dict[str, str]) -> None:
+    """Leave out renames that were done at an earlier start, and refuse those that cannot be told.
+
+    A chain such as a to b and b to c is fine. A swap would look the same before and after it, so
+    that a second start by the same program would swap again.
+    """
+    for old, new in list(now.items()):
+        if new in operators and operators[new].get(KEPT_AS) == old:
+            del now[old]  # an earlier start has done it, and the old name was given away again
+        elif new in operators and new not in now:
+            raise AskedWrongly(
+                f"renamed={{'{old}': '{new}'}}, but it holds state of both '{old}' and '{new}'; "
+                f"give the operator a name that is new, or forget the state of '{new}' first, by a "
+                f"start without it and with dropped=['{new}']"
+            )
+    for old, new in now.items():
+        at = new
+        while at in now:
+            at = now[at]
+            if at == old:
+                raise AskedWrongly(
+                    f"renamed= goes round in a circle at '{old}'; rename one of them to a name "
+                    "that is new, start once, and rename it again at the next start"
+                )
 
 
 def _problem(

@@ -67,11 +67,14 @@ class Plans:
     def earlier(self, batch_id: int, marks: Iterable[str]) -> BatchPlan | None:
         """The plan of an earlier try: the newest owner before this one that wrote a plan.
 
-        `marks` are the earlier owners, newest first. Files are asked for by name and not listed:
-        a listing that lags behind must not make a replay differ from its first try.
+        `marks` are the earlier owners, newest first. Files are asked for by name, because a listing
+        that lags behind must not make a replay differ from its first try. Only then is the
+        directory listed: the claim of an owner may have been removed long ago, or replaced by
+        another one on an object store.
         """
         found = (self.read(batch_id, mark) for mark in (*marks, ""))
-        return next((plan for plan in found if plan is not None), None)
+        by_name = next((plan for plan in found if plan is not None), None)
+        return self.newest(batch_id) if by_name is None else by_name
 
     def write(self, plan: BatchPlan) -> None:
         """Fix the plan of a micro-batch."""

@@ -31,17 +31,20 @@ def write_sink(
     batch_id: int,
     *,
     pipeline: str,
+    check: Callable[[], None] = lambda: None,
     stopping: Callable[[], bool] = lambda: False,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
     """Write the output of a batch to a sink, with as many retries as the sink allows.
 
     The first retry comes after a second, and each further one after twice as long, up to half a
-    minute. A run that is `stopping` retries nothing: it may have lost its checkpoint to another
-    driver, which has called the sink with the same batch meanwhile.
+    minute. `check` is called before every try: it raises if another driver has the checkpoint, and
+    has called the sink with this batch and later ones meanwhile. A run that is `stopping` retries
+    nothing.
     """
     wait_s = _FIRST_WAIT_S
     for tried in range(1, node.retries + 2):
+        check()
         try:
             _write(node, frame, batch_id)
             return

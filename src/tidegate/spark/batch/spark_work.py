@@ -51,7 +51,7 @@ class SparkWork:
         self._plan = plan
         self._frames = self.compiler.frames(self.batch, plan, before, self.anchors, self.executors)
 
-    def write_sinks(self) -> None:
+    def write_sinks(self, check: Callable[[], None]) -> None:
         """Give each sink its frame: what it reads runs."""
         for node in self.segment.nodes:
             if isinstance(node, Sink):
@@ -60,6 +60,7 @@ class SparkWork:
                     self._frames.of[node.inputs[0]],
                     self.batch_id,
                     pipeline=self.pipeline,
+                    check=check,
                     stopping=self.stopping,
                 )
 

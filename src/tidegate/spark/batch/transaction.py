@@ -43,8 +43,11 @@ class Work(Protocol):
         """Make everything ready to run by this plan, from the state before the batch."""
         ...
 
-    def write_sinks(self) -> None:
-        """Give the output to the sinks."""
+    def write_sinks(self, check: Callable[[], None]) -> None:
+        """Give the output to the sinks; `check` raises if another driver has the checkpoint.
+
+        It is called before every call of a sink, a retry included.
+        """
         ...
 
     def write_channels(self) -> Written:
@@ -139,13 +142,13 @@ class Transactions:
             self._prepare()
 
     def _prepare(self) -> None:
+        newest = self._committed()  # before anything is created that a restored copy would meet
         self.plans.directory.make()
         self.manifests.directory.make()
         for operator in self.segment.keyed:
             self.checkpoint.state(operator.name).make()
         for write in self.segment.writes:
             Log(self.checkpoint.channel(write.channel.name)).make()
-        newest = self._committed()
         if newest is not None:
             versions = self.checkpoint.names.from_kept(self.manifests.load(newest).versions)
             needed = {n.name: versions[n.name] for n in self.segment.keyed if n.name in versions}
@@ -192,8 +195,7 @@ class Transactions:
             work.compile(plan, before.versions)
             steps.reached(Step.COMPILED)
             running(plan)
-            self.lease.check()
-            work.write_sinks()
+            work.write_sinks(self.lease.check)
             steps.reached(Step.SINKS_WRITTEN)
             written = work.write_channels()
             steps.reached(Step.CHANNELS_WRITTEN)
@@ -294,6 +296,8 @@ class Transactions:
         if newest > begun and self._folder("spark/offsets").exists(str(newest)):
             begun = newest
         where = self.checkpoint.segment(self.segment.name).url
+        if newest == begun == -1:
+            self._refuse_leftovers(where)
         if newest < done:
             raise TidegateError(
                 f"segment '{self.segment.name}' has committed batch {done}, but its manifest "
@@ -308,6 +312,25 @@ class Transactions:
                 "restore both from the same copy of the checkpoint, or start afresh with a new one"
             )
         return newest if newest >= 0 else None
+
+    def _refuse_leftovers(self, where: str) -> None:
+        """Refuse a segment that has never begun a batch, but has state or has filled a channel."""
+        found = [
+            self.checkpoint.state(operator.name).url
+            for operator in self.segment.keyed
+            if self.checkpoint.state(operator.name).names()
+        ]
+        found += [
+            log.directory.url
+            for write in self.segment.writes
+            if (log := Log(self.checkpoint.channel(write.channel.name))).length()
+        ]
+        if found:
+            raise TidegateError(
+                f"the directory {where} is missing or empty, but {found[0]} has files of earlier "
+                "batches of that segment; nothing was changed; restore it from a copy of the "
+                "checkpoint, or start afresh with a new checkpoint"
+            )
 
     def _clean(self, batch_id: int, recent: tuple[Mapping[str, Version], ...]) -> None:
         """Remove what nobody can need after the commit of a batch."""

@@ -35,6 +35,7 @@ from tidegate.spark.master import Master, parse_master
 from tidegate.spark.measure.attached_meter import AttachedMeter
 from tidegate.spark.measure.busy_cores import ExecutorTime
 from tidegate.spark.options import AttachOptions, filled, takes
+from tidegate.spark.sharing.scaler import ATTACHMENT, scale
 from tidegate.spark.state.files import Durable
 
 _ATTACHED: dict[str, "Attachment"] = {}
@@ -81,6 +82,8 @@ def attach(
             writer=None if given["records"] is None else recorder(Durable(str(given["records"]))),
             note=note,
         )
+        if isinstance(negotiator, ExecutorNegotiator):
+            scale(application, ATTACHMENT, lambda: attachment.attached)
         _ATTACHED[application] = attachment
     attachment.start()
     return attachment

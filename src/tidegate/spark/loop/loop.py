@@ -11,7 +11,12 @@ from tidegate.control.decision import Decision
 from tidegate.control.measurement import Measurement
 from tidegate.control.shedding.keep import KEEP_ALL
 from tidegate.spark.batch.segment import SegmentRun
-from tidegate.spark.loop.negotiate import LocalBudget, Negotiator, UntouchedExecutors
+from tidegate.spark.loop.negotiate import (
+    LocalBudget,
+    Negotiator,
+    UntouchedExecutors,
+    cores_there,
+)
 from tidegate.spark.loop.recorder import recorder
 from tidegate.spark.loop.ticker import Ticker
 from tidegate.spark.master import parse_master
@@ -47,7 +52,7 @@ class ControlLoop(Ticker):
                 cores_per_executor=assembly.cores_per_executor,
             )
         elif local:
-            negotiator = LocalBudget(assembly.bounds.least)
+            negotiator = LocalBudget(cores_there(session) or 1)
         else:
             negotiator = UntouchedExecutors(session, assembly.cores_per_executor)
         super().__init__(

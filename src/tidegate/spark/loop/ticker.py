@@ -28,6 +28,8 @@ from tidegate.spark.measure.memory import remembered_records
 
 FAILURES_TO_KEEP_ALL = 3
 """After this many failed ticks in a row, the last decision on shedding is too old to follow."""
+_LAST_TICK_S = 15.0
+"""How long the end of a run waits for the last tick."""
 LONGEST_PAUSE_S = 30.0
 """The longest pause before a failed tick is tried again."""
 
@@ -106,7 +108,12 @@ class Ticker(ABC):
         self._ended.set()
         self._woken.set()
         if self._thread is not threading.current_thread() and self._thread.ident is not None:
-            self._thread.join()
+            self._thread.join(_LAST_TICK_S)
+            if self._thread.is_alive():
+                self._log.warning(
+                    "the last tick of the control loop hangs, in a watcher or in writing its "
+                    "record; the pipeline ends without it"
+                )
         self.negotiator.close()
         if self._writer is not None:
             self._writing.call(self._writer.close)
@@ -163,7 +170,8 @@ class Ticker(ABC):
         ticks = 1 if before is None else before.ticks + 1
         since_s = now_s if before is None else before.since_s
         keeps_all = before is not None and before.keeps_all
-        if ticks >= FAILURES_TO_KEEP_ALL and not keeps_all:
+        if ticks >= FAILURES_TO_KEEP_ALL:
+            # Every time: a tick may have shed again before it failed.
             try:
                 keeps_all = self.keep_all()
             except Exception as other:

@@ -7,6 +7,7 @@ up never writes over a newer claim.
 
 import json
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,6 +81,11 @@ class Epochs:
             return Epoch.from_json(self.directory.read_json(_name(number)))
         except Missing:
             return None
+        except (KeyError, TypeError):
+            raise TidegateError(
+                f"the file {self.directory.path(_name(number))} is not a claim on the checkpoint; "
+                "make sure that no driver uses the checkpoint, and remove the file"
+            ) from None
 
     def make(self, after: Epoch | None, process: Process, now_s: float) -> Epoch | None:
         """Claim the epoch after this one; None if another driver was quicker."""
@@ -89,7 +95,8 @@ class Epochs:
         content = json.dumps(mine.to_json(), separators=(",", ":")).encode()
         if not self.directory.create(_name(number), content):
             return None
-        self.directory.sweep((), number - KEPT)
+        with suppress(OSError):  # what stays costs only space
+            self.directory.sweep((), number - KEPT)
         return mine
 
     def check(self, mine: Epoch) -> None:
@@ -116,9 +123,9 @@ class Epochs:
             document = self.directory.read_json(_beat(epoch.number))
         except Missing:
             return -1, False
-        if document["token"] != epoch.token:
+        if document.get("token") != epoch.token:
             return -1, False
-        return document["beat"], document["released"]
+        return document.get("beat", -1), document.get("released", False)
 
 
 def _name(number: int) -> str:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 
-from tidegate.errors import AskedWrongly, TidegateError
+from tidegate.errors import AskedWrongly
 from tidegate.spark.owner.epochs import Epoch, Epochs, Fenced
 from tidegate.spark.owner.process import Process
 
@@ -31,8 +31,9 @@ class Owner:
     def __init__(self, epochs: Epochs, epoch: Epoch) -> None:
         self.epochs = epochs
         self.epoch = epoch
-        self.on_lost: Callable[[Fenced], None] | None = None
-        """Called once, from the thread that renews the lease, when another driver has it."""
+        self._on_lost: Callable[[Fenced], None] | None = None
+        self._lost: Fenced | None = None
+        self._guard = threading.Lock()
         self._ended = threading.Event()
         self._beats = 0
         self._thread = threading.Thread(target=self._renew, name="tidegate-owner", daemon=True)
@@ -41,10 +42,17 @@ class Owner:
         """Raise `Fenced` if another driver has taken over."""
         self.epochs.check(self.epoch)
 
+    def when_lost(self, tell: Callable[[Fenced], None]) -> None:
+        """Call this once when another driver has the lease, or now if one has it already."""
+        with self._guard:
+            self._on_lost, lost = tell, self._lost
+        if lost is not None:
+            tell(lost)
+
     def start(self) -> None:
         """Renew the lease until `release`."""
-        _held[self.epoch.token] = self
         self.epochs.beat(self.epoch, 0)
+        _held[self.epoch.token] = self
         self._thread.start()
 
     def release(self) -> None:
@@ -57,7 +65,7 @@ class Owner:
             self._thread.join(BEAT_S)
         try:
             self.epochs.beat(self.epoch, self._beats + 1, released=True)
-        except (OSError, TidegateError) as error:
+        except Exception as error:
             _log.warning("the checkpoint could not be given up (%s); the next start waits", error)
 
     def _renew(self) -> None:
@@ -68,10 +76,12 @@ class Owner:
                 self.epochs.beat(self.epoch, self._beats)
             except Fenced as error:
                 _held.pop(self.epoch.token, None)
-                if self.on_lost is not None:
-                    self.on_lost(error)
+                with self._guard:
+                    self._lost, tell = error, self._on_lost
+                if tell is not None:
+                    tell(error)
                 return
-            except (OSError, TidegateError) as error:
+            except Exception as error:  # whatever it is, the next beat may work
                 _log.warning("the lease on the checkpoint could not be renewed: %s", error)
 
 

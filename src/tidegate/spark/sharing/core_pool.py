@@ -27,6 +27,7 @@ from tidegate.spark.loop.boundary import (
 )
 from tidegate.spark.loop.negotiate import ExecutorNegotiator, cores_there, executors_expected
 from tidegate.spark.loop.release import Background, in_a_thread
+from tidegate.spark.sharing.scaler import PIPELINES, scale
 
 _of_application: dict[str, "CorePool"] = {}
 _guard = threading.Lock()
@@ -290,6 +291,8 @@ def joined(
         pool = _of_application.get(application)
         if pool is None:
             pool = CorePool(cores_there(session), cores_per_executor)
+        if not local:
+            scale(application, PIPELINES, lambda: not pool.empty)
         part = pool.join(session, name, run, local=local, bounds=bounds)
         _of_application[application] = pool
         return part

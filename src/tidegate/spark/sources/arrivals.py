@@ -20,7 +20,7 @@ from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
 from tidegate.errors import AskedWrongly
-from tidegate.spark.foreign_session import prepare
+from tidegate.spark.foreign_session import require_workers
 from tidegate.workload.keys import Keys, parse_keys
 from tidegate.workload.parse import parse_profile
 from tidegate.workload.profile import Profile
@@ -74,7 +74,7 @@ def arrivals(
         raise AskedWrongly(f"a stream of {seconds:g} seconds is not possible; give more than 0.")
     if partitions is not None and partitions < 1:
         raise AskedWrongly(f"{partitions} partitions are not possible; give 1 or more.")
-    prepare(spark)
+    require_workers(spark)
     spark.dataSource.register(ArrivalsSource)
     options = {
         "profile": _portable(profile) if isinstance(profile, str) else str(parsed_profile),

@@ -12,7 +12,7 @@ import shutil
 import uuid
 from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -236,12 +236,13 @@ class Durable:
     def remove_all(self, names: Iterable[str]) -> None:
         """Remove files, several at a time where each one is a request over the network."""
         names = list(names)
-        if self.local or len(names) < 2:
-            for name in names:
-                self.remove(name)
-            return
-        with ThreadPoolExecutor(min(_AT_ONCE, len(names))) as pool:
-            list(pool.map(self.remove, names))
+        if not self.local and len(names) > 1:
+            # While the process exits, Python starts no more threads.
+            with suppress(RuntimeError), ThreadPoolExecutor(min(_AT_ONCE, len(names))) as pool:
+                list(pool.map(self.remove, names))
+                return
+        for name in names:
+            self.remove(name)
 
     def read_json(self, name: str) -> dict[str, Any]:
         """Read a JSON object; the error for an unreadable file names it."""

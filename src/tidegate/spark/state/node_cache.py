@@ -114,7 +114,10 @@ class NodeCache:
         spans = self._written(self.path(name), batches) if directory else None
         if spans is None or not self._published(name):
             return self._write_through(name, batches)
-        content = mapped(self.path(name))
+        try:
+            content = mapped(self.path(name))
+        except OSError:  # the cache has vanished meanwhile, and takes nothing with it
+            return self._write_through(name, batches)
         for index in range(len(spans)):
             open_layers.note_checked((directory, name, index))
         return content.size, described(content, spans)

@@ -47,6 +47,11 @@ def read_state(checkpoint: str, operator: str, version: int | None = None) -> pa
     for _ in range(_TRIES):
         committed = manifests.committed()
         if not committed:
+            if place.segment(segment).below("spark/commits").names():
+                raise TidegateError(
+                    f"the manifests in {manifests.directory.path('')} are missing, although "
+                    "batches are committed; restore them from a copy of the checkpoint"
+                )
             raise AskedWrongly(
                 f"the checkpoint {checkpoint} has no committed batch yet; run the pipeline first"
             )

@@ -183,6 +183,37 @@ def test_a_new_operator_with_the_left_name_gets_state_of_its_own(opened):
     assert (place.names.kept("per_key"), place.names.kept("op")) == ("op", "op.2")
 
 
+def two(first: str, second: str):
+    flow = pipeline("p", Frame())
+    flow.keyed(first, tg.count(), key="k")
+    flow.keyed(second, tg.count(), key="k")
+    return flow.graph
+
+
+def test_renames_may_form_a_chain_but_no_circle(opened):
+    opened(two("a", "b"))
+    with pytest.raises(AskedWrongly, match="goes round in a circle at 'a'"):
+        opened(two("b", "a"), renamed={"a": "b", "b": "a"})
+    with pytest.raises(AskedWrongly, match="it holds state of both 'a' and 'b'"):
+        opened(two("b", "c"), renamed={"a": "b"})
+    for _ in range(2):
+        place = opened(two("b", "c"), renamed={"a": "b", "b": "c"})
+        assert (place.names.kept("b"), place.names.kept("c")) == ("a", "b")
+
+
+def test_a_lost_description_is_not_taken_for_a_new_checkpoint(opened, tmp_path):
+    opened(keyed(tg.count()))
+    (tmp_path / "ck" / "pipeline.json").rename(tmp_path / "ck" / "pipeline.next.json")
+    opened(keyed(tg.count()))  # what was about to replace it counts as the description
+    with pytest.raises(AskedWrongly, match="had the state"):
+        opened(keyed(tg.max("v")))
+    assert not (tmp_path / "ck" / "pipeline.next.json").exists()
+    (tmp_path / "ck" / "segments" / "main").mkdir(parents=True)
+    (tmp_path / "ck" / "pipeline.json").unlink()
+    with pytest.raises(AskedWrongly, match="earlier runs, but its pipeline"):
+        opened(keyed(tg.count()))
+
+
 def test_a_map_does_not_take_the_name_of_kept_state(opened):
     opened(keyed(tg.count()))
     flow = pipeline("p", Frame()).map(lambda table: table, name="op", tasks=2)

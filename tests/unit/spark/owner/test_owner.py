@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from tests.helpers.places import ROOT
-from tidegate.errors import AskedWrongly
+from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.spark.owner import owner as owner_module
 from tidegate.spark.owner.epochs import KEPT, Epochs, Fenced
 from tidegate.spark.owner.owner import take
@@ -108,10 +108,13 @@ def test_the_thread_that_renews_the_lease_notices_that_it_is_lost(epochs, monkey
         lost.append(error)
         told.set()
 
-    mine.on_lost = on_lost
+    mine.when_lost(on_lost)
     assert epochs.make(mine.epoch, ELSEWHERE, 1.0) is not None
     assert told.wait(5)
     assert "process 7 on elsewhere has taken over" in str(lost[0])
+    late: list[Fenced] = []
+    mine.when_lost(late.append)
+    assert late == lost, "who asks afterwards is told at once"
     again = take(epochs, patience_s=0.0)  # the process may start again: it has no lease any more
     again.release()
 
@@ -136,3 +139,22 @@ def test_old_claims_are_removed_and_their_owners_fenced(epochs):
     with pytest.raises(Fenced):
         epochs.check(claims[0])
     assert epochs.newest() == claims[-1]
+
+
+def test_a_start_that_cannot_leave_a_sign_of_life_does_not_lock_the_checkpoint(epochs, monkeypatch):
+    def full(self, mine, number, released=False):
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Epochs, "beat", full)
+        with pytest.raises(OSError, match="no space left"):
+            take(epochs)
+    again = take(epochs, patience_s=600)
+    again.release()
+
+
+def test_a_claim_that_is_damaged_is_named(epochs):
+    take(epochs).release()
+    epochs.directory.write("0000000001.json", b'{"epoch": 1}')
+    with pytest.raises(TidegateError, match=r"0000000001.json is not a claim on the checkpoint"):
+        take(epochs)
