@@ -72,12 +72,12 @@ class Course:
         few = {kind for kind in sorted(KINDS - {"wait", "lose"}) if chance.random() < 0.5}
         if chance.random() < 0.05:
             few = {"kill", "lose"}
-        long = chance.random() < 0.1
+        long = chance.random() < 0.05
         return cls(
             seed,
             manner=chance.choice(["s3", "hdfs"]),
             batches=8 if long else chance.choice([1, 2, 2, 3, 4]),
-            cut=chance.random() < 0.4,
+            cut=chance.random() < 0.3,
             drivers=chance.randint(2, 6 if long else 4),
             faults=chance.randint(1, 8 if long else 4),
             kinds=frozenset(few | {"wait"}),
