@@ -123,7 +123,7 @@ def _taken(
 ) -> Run:
     place = Checkpoint(Durable(checkpoint))
     check_place(session, _cache(checkpoint, given))
-    owner = take(Epochs(place.root.below("owner")))
+    owner = take(Epochs(place.root.below("owner")), graph.name)
     cleaner = Cleaner(graph.name)
 
     def release() -> None:

@@ -26,12 +26,13 @@ class Backpressure:
 
     segment: str
     logs: dict[str, Log]
+    pipeline: str = ""
 
     @classmethod
-    def of(cls, segment: Segment, checkpoint: Checkpoint) -> "Backpressure":
+    def of(cls, segment: Segment, checkpoint: Checkpoint, pipeline: str) -> "Backpressure":
         """All channels that it writes, except loops: a segment cannot wait for itself."""
         names = [write.channel.name for write in segment.writes if not write.channel.loop]
-        return cls(segment.name, {name: Log(checkpoint.channel(name)) for name in names})
+        return cls(segment.name, {name: Log(checkpoint.channel(name)) for name in names}, pipeline)
 
     def wait(self, batch_id: int, given_up: Callable[[], bool]) -> None:
         """Return when no channel is too full, or when `given_up` says so.
@@ -45,8 +46,9 @@ class Backpressure:
             while log.backlog() > MOST_WAITING and not given_up():
                 if not told:
                     _log.warning(
-                        "segment '%s' waits before batch %d: the reader of channel '%s' is more "
-                        "than %d batches behind",
+                        "pipeline '%s': segment '%s' waits before batch %d: the reader of channel "
+                        "'%s' is more than %d batches behind",
+                        self.pipeline,
                         self.segment,
                         batch_id,
                         name,

@@ -76,7 +76,7 @@ class SegmentRun:
     def __post_init__(self) -> None:
         ledger = Ledger(self.checkpoint.segment(self.segment.name).below("counts"))
         self._counts = SourceTotals(self.segment, self.compiler.sources, ledger)
-        self._backpressure = Backpressure.of(self.segment, self.checkpoint)
+        self._backpressure = Backpressure.of(self.segment, self.checkpoint, self.pipeline)
         self._transactions = Transactions(
             self.segment,
             self.checkpoint,
@@ -147,9 +147,10 @@ class SegmentRun:
         )
         if done is None:
             _log.info(
-                "segment '%s': batch %d was committed by an earlier run",
-                self.segment.name,
+                "pipeline '%s': batch %d of segment '%s' was committed by an earlier run",
+                self.pipeline,
                 batch_id,
+                self.segment.name,
             )
             return
         self.results.append(

@@ -28,8 +28,9 @@ _held: dict[str, "Owner"] = {}
 class Owner:
     """This driver's lease on a checkpoint. `check` before anything that others can see."""
 
-    def __init__(self, epochs: Epochs, epoch: Epoch) -> None:
+    def __init__(self, epochs: Epochs, epoch: Epoch, pipeline: str) -> None:
         self.epochs = epochs
+        self.pipeline = pipeline
         self.epoch = epoch
         self._on_lost: Callable[[Fenced], None] | None = None
         self._lost: Fenced | None = None
@@ -66,7 +67,11 @@ class Owner:
         try:
             self.epochs.beat(self.epoch, self._beats + 1, released=True)
         except Exception as error:
-            _log.warning("the checkpoint could not be given up (%s); the next start waits", error)
+            _log.warning(
+                "pipeline '%s': the checkpoint could not be given up (%s); the next start may wait",
+                self.pipeline,
+                error,
+            )
 
     def _renew(self) -> None:
         while not self._ended.wait(BEAT_S):
@@ -82,24 +87,30 @@ class Owner:
                     tell(error)
                 return
             except Exception as error:  # whatever it is, the next beat may work
-                _log.warning("the lease on the checkpoint could not be renewed: %s", error)
+                _log.warning(
+                    "pipeline '%s': the lease on its checkpoint could not be renewed (%s); that is "
+                    "tried again in %.0f s",
+                    self.pipeline,
+                    error,
+                    BEAT_S,
+                )
 
 
-def take(epochs: Epochs, *, patience_s: float = PATIENCE_S) -> Owner:
+def take(epochs: Epochs, pipeline: str, *, patience_s: float = PATIENCE_S) -> Owner:
     """Take the checkpoint for this driver; an error names the driver that has it."""
     process = Process.here()
     while True:
         newest = epochs.newest()
         if newest is not None:
-            _refuse_if_used(epochs, newest, patience_s)
+            _refuse_if_used(epochs, newest, pipeline, patience_s)
         epoch = epochs.make(newest, process, time.time())
         if epoch is not None:
-            owner = Owner(epochs, epoch)
+            owner = Owner(epochs, epoch, pipeline)
             owner.start()
             return owner
 
 
-def _refuse_if_used(epochs: Epochs, newest: Epoch, patience_s: float) -> None:
+def _refuse_if_used(epochs: Epochs, newest: Epoch, pipeline: str, patience_s: float) -> None:
     """Return if the newest claim was given up or is dead; raise if its driver is alive."""
     if newest.token in _held:
         raise _in_use(epochs, newest, "another run of this process")
@@ -107,7 +118,8 @@ def _refuse_if_used(epochs: Epochs, newest: Epoch, patience_s: float) -> None:
     if released or newest.process.gone or newest.process == Process.here():
         return
     _log.warning(
-        "%s had this checkpoint and did not give it up; watching for %.0f s whether it is alive",
+        "pipeline '%s': %s has its checkpoint; watching for up to %.0f s whether it is alive",
+        pipeline,
         newest.process,
         patience_s,
     )

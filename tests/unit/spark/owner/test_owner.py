@@ -25,12 +25,12 @@ def epochs(tmp_path) -> Epochs:
 
 
 def test_a_second_run_of_this_process_is_refused_until_the_first_gives_up(epochs):
-    first = take(epochs)
+    first = take(epochs, "shop")
     with pytest.raises(AskedWrongly, match="in use by another run of this process since"):
-        take(epochs)
+        take(epochs, "shop")
     first.release()
     first.release()
-    second = take(epochs)
+    second = take(epochs, "shop")
     assert second.epoch.number == 2
     second.check()
     with pytest.raises(Fenced, match=rf"process {os.getpid()} on .* has taken over"):
@@ -43,7 +43,7 @@ def test_a_process_that_has_ended_is_replaced_at_once(epochs):
         "import sys; from tidegate.spark.owner.owner import take; "
         "from tidegate.spark.owner.epochs import Epochs; "
         "from tidegate.spark.state.files import Durable; import os; "
-        "print(take(Epochs(Durable(sys.argv[1]))).epoch.process.pid); sys.stdout.flush(); "
+        "print(take(Epochs(Durable(sys.argv[1])), 'shop').epoch.process.pid); sys.stdout.flush(); "
         "os._exit(9)"
     )
     done = subprocess.run(
@@ -56,7 +56,7 @@ def test_a_process_that_has_ended_is_replaced_at_once(epochs):
     assert gone is not None
     assert gone.process.pid == int(done.stdout)
     assert gone.process.gone
-    mine = take(epochs, patience_s=600)
+    mine = take(epochs, "shop", patience_s=600)
     assert mine.epoch.number == 2
     mine.release()
 
@@ -81,11 +81,11 @@ def test_a_driver_on_another_machine_is_judged_by_its_signs_of_life(epochs, monk
     try:
         assert beating.wait(5)
         with pytest.raises(AskedWrongly, match="in use by process 7 on elsewhere since 1970"):
-            take(epochs, patience_s=600)
+            take(epochs, "shop", patience_s=600)
     finally:
         done.set()
         alive.join()
-    mine = take(epochs, patience_s=0.02)  # it is silent now
+    mine = take(epochs, "shop", patience_s=0.02)  # it is silent now
     assert mine.epoch.number == 2
     mine.release()
 
@@ -94,13 +94,13 @@ def test_a_claim_that_was_given_up_needs_no_patience(epochs):
     other = epochs.make(None, ELSEWHERE, 0.0)
     assert other is not None
     epochs.beat(other, 3, released=True)
-    mine = take(epochs, patience_s=600)
+    mine = take(epochs, "shop", patience_s=600)
     mine.release()
 
 
 def test_the_thread_that_renews_the_lease_notices_that_it_is_lost(epochs, monkeypatch):
     monkeypatch.setattr(owner_module, "BEAT_S", 0.005)
-    mine = take(epochs)
+    mine = take(epochs, "shop")
     told = threading.Event()
     lost: list[Fenced] = []
 
@@ -115,7 +115,9 @@ def test_the_thread_that_renews_the_lease_notices_that_it_is_lost(epochs, monkey
     late: list[Fenced] = []
     mine.when_lost(late.append)
     assert late == lost, "who asks afterwards is told at once"
-    again = take(epochs, patience_s=0.0)  # the process may start again: it has no lease any more
+    again = take(
+        epochs, "shop", patience_s=0.0
+    )  # the process may start again: it has no lease any more
     again.release()
 
 
@@ -148,13 +150,13 @@ def test_a_start_that_cannot_leave_a_sign_of_life_does_not_lock_the_checkpoint(e
     with monkeypatch.context() as patched:
         patched.setattr(Epochs, "beat", full)
         with pytest.raises(OSError, match="no space left"):
-            take(epochs)
-    again = take(epochs, patience_s=600)
+            take(epochs, "shop")
+    again = take(epochs, "shop", patience_s=600)
     again.release()
 
 
 def test_a_claim_that_is_damaged_is_named(epochs):
-    take(epochs).release()
+    take(epochs, "shop").release()
     epochs.directory.write("0000000001.json", b'{"epoch": 1}')
     with pytest.raises(TidegateError, match=r"0000000001.json is not a claim on the checkpoint"):
-        take(epochs)
+        take(epochs, "shop")
