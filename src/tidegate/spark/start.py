@@ -68,7 +68,13 @@ def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run
         rehearse(assembly)
     else:
         _refuse_without_target(given)
-    run = _prepared(graph, session, checkpoint, given, assembly, declared)
+    try:
+        run = _prepared(graph, session, checkpoint, given, assembly, declared)
+    except OSError as error:
+        raise TidegateError(
+            f"the checkpoint {checkpoint} cannot be read or written ({error}); nothing was lost; "
+            "give a directory that can be created and written, or make room for it"
+        ) from error
     try:
         for name, part in run.segments.items():
             run._begin(name, _query(graph, session, part, trigger_ms))
@@ -104,23 +110,6 @@ def _prepared(
     declared: Migration,
 ) -> Run:
     """Check the checkpoint, take it, and make everything ready to start the queries."""
-    try:
-        return _taken(graph, session, checkpoint, given, assembly, declared)
-    except OSError as error:
-        raise TidegateError(
-            f"the checkpoint {checkpoint} cannot be read or written ({error}); nothing was lost; "
-            "give a directory that can be created and written, or make room for it"
-        ) from error
-
-
-def _taken(
-    graph: Graph,
-    session: SparkSession,
-    checkpoint: str,
-    given: Mapping[str, Any],
-    assembly: Assembly | None,
-    declared: Migration,
-) -> Run:
     place = Checkpoint(Durable(checkpoint))
     check_place(session, _cache(checkpoint, given))
     owner = take(Epochs(place.root.below("owner")), graph.name)
