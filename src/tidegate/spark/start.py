@@ -2,8 +2,8 @@
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any, Unpack
 
 from pyspark.sql import DataFrame, SparkSession
@@ -60,7 +60,8 @@ def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run
     trigger_ms = None if given["trigger"] is None else _interval_ms(given["trigger"])
     _check_counts(given)
     session = _session(graph)
-    declared = check_start(graph, session, checkpoint, given)
+    with _usable(checkpoint):
+        declared = check_start(graph, session, checkpoint, given)
     assembly = None
     if given["target"] is not None:
         assembly = assembly_of(session, given, classes=_classes(graph))
@@ -68,13 +69,8 @@ def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run
         rehearse(assembly)
     else:
         _refuse_without_target(given)
-    try:
+    with _usable(checkpoint):
         run = _prepared(graph, session, checkpoint, given, assembly, declared)
-    except OSError as error:
-        raise TidegateError(
-            f"the checkpoint {checkpoint} cannot be read or written ({error}); nothing was lost; "
-            "give a directory that can be created and written, or make room for it"
-        ) from error
     try:
         for name, part in run.segments.items():
             run._begin(name, _query(graph, session, part, trigger_ms))
@@ -88,6 +84,18 @@ def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run
     run._watch()
     start_workers(session)
     return run
+
+
+@contextmanager
+def _usable(checkpoint: str) -> Iterator[None]:
+    """Say in one sentence that the filesystem refuses the checkpoint."""
+    try:
+        yield
+    except OSError as error:
+        raise TidegateError(
+            f"the checkpoint {checkpoint} cannot be read or written ({error}); nothing was lost; "
+            "give a directory that can be created and written, or make room for it"
+        ) from error
 
 
 def _refuse_without_target(given: Mapping[str, Any]) -> None:

@@ -48,6 +48,20 @@ def test_offsets_that_are_lost_do_not_start_the_state_again(spark, tmp_path, use
         start(used, spark, tmp_path)
 
 
+def test_a_segment_that_is_lost_as_a_whole_does_not_start_again(spark, tmp_path, used):
+    shutil.rmtree(tmp_path / "ck" / "segments")
+    with pytest.raises(TidegateError, match=r"segments/main is missing or empty, but .*state/n"):
+        start(used, spark, tmp_path)
+    assert not (tmp_path / "ck" / "segments").exists(), "a copy can be put in its place"
+
+
+def test_a_checkpoint_below_a_file_is_refused_by_a_sentence(spark, tmp_path, used):
+    (tmp_path / "file").write_text("")
+    flow = tg.pipeline("shop", used.stream(spark)).keyed("n", tg.count(), key="k")
+    with pytest.raises(TidegateError, match="cannot be read or written"):
+        flow.start(str(tmp_path / "file" / "ck"))
+
+
 def test_a_checkpoint_that_another_driver_uses_is_refused(spark, tmp_path, used, monkeypatch):
     epochs = Epochs(Durable(str(tmp_path / "ck")).below("owner"))
     other = epochs.make(epochs.newest(), Process("elsewhere", 7, "another machine", "1"), 0.0)

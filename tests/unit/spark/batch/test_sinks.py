@@ -13,6 +13,7 @@ from tidegate.errors import AskedWrongly
 from tidegate.pipelines.graph import Sink
 from tidegate.spark.batch.failure import failure_of, one_line
 from tidegate.spark.batch.sinks import SinkFailed, write_sink
+from tidegate.spark.owner.epochs import Fenced
 
 
 class Flaky:
@@ -150,3 +151,16 @@ def test_retries_are_a_whole_number(retries):
     stream = tg.Stream.__new__(tg.Stream)
     with pytest.raises(AskedWrongly, match="retries="):
         stream.to(print, retries=retries)
+
+
+def test_a_driver_that_lost_its_checkpoint_between_two_tries_calls_no_sink():
+    flaky, lost = Flaky(3), iter([None, None, Fenced("another driver has it")])
+
+    def check() -> None:
+        error = next(lost)
+        if error is not None:
+            raise error
+
+    with pytest.raises(Fenced, match="another driver has it"):
+        write_sink(sink(flaky, 3), "frame", 7, pipeline="shop", check=check, sleep=lambda s: None)
+    assert len(flaky.calls) == 2

@@ -17,6 +17,7 @@ from tidegate.control.record import Record
 from tidegate.control.target import Target
 from tidegate.errors import TidegateError
 from tidegate.recording import RecordWriter
+from tidegate.spark.loop import ticker
 from tidegate.spark.loop.negotiate import LocalBudget
 from tidegate.spark.loop.ticker import FAILURES_TO_KEEP_ALL, LONGEST_PAUSE_S, Ticker
 
@@ -202,3 +203,28 @@ def test_nothing_is_printed_by_the_thread(capfd: pytest.CaptureFixture[str]) -> 
     assert isinstance(loop.failure, SystemExit)
     loop.stop()
     assert capfd.readouterr() == ("", "")
+
+
+def test_shedding_that_a_failing_tick_begins_again_ends_again() -> None:
+    """A tick sheds first and asks for cores last, so it may shed and then fail every time."""
+    loop = Loop()
+    for number in range(1, FAILURES_TO_KEEP_ALL + 3):
+        loop.sheds = True
+        loop._failed(OSError("no answer"), float(number))
+        assert loop.sheds == (number < FAILURES_TO_KEEP_ALL)
+
+
+def test_a_watcher_that_hangs_does_not_keep_a_run_from_ending(monkeypatch, caplog) -> None:
+    monkeypatch.setattr(ticker, "_LAST_TICK_S", 0.01)
+    loop, hangs, go_on = Loop(), threading.Event(), threading.Event()
+
+    def hang(record: Record) -> None:
+        hangs.set()
+        go_on.wait(PATIENCE_S)
+
+    loop.watchers.append(hang)
+    loop.start()
+    assert hangs.wait(PATIENCE_S)
+    loop.stop()
+    go_on.set()
+    assert "the last tick of the control loop hangs" in caplog.text
