@@ -5,6 +5,8 @@ after its output was lost adds a second time. A report therefore names the batch
 part of it that it is about, and the last such report counts.
 """
 
+import logging
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +17,8 @@ from pyspark import AccumulatorParam
 
 from tidegate.control.learning.sojourn import Stamps
 from tidegate.spark.state.version import TaskChange
+
+_log = logging.getLogger("tidegate.batch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +103,7 @@ class Reports:
 
     def __init__(self, context: Any) -> None:
         self.accumulator = context.accumulator([], ReportParam())
+        without_tracebacks(getattr(context, "_accumulatorServer", None))
 
     def so_far(self, batch_id: int) -> list[TaskReport]:
         """The reports of a batch that still runs; `drain` will return them again."""
@@ -112,6 +117,26 @@ class Reports:
         taken = self.accumulator.value
         self.accumulator.value = []
         return once(report for report in taken if report.batch_id == batch_id)
+
+
+def without_tracebacks(server: Any) -> None:
+    """Have PySpark's accumulator server log a closed connection instead of printing a traceback.
+
+    Spark closes the connection when a query is stopped at the wrong moment, and opens another.
+    """
+    if server is None or getattr(server, "logs_closed_connections", False):
+        return
+    plain = server.handle_error
+
+    def handle_error(request: Any, address: Any) -> None:
+        error = sys.exception()
+        if isinstance(error, EOFError | ConnectionError):
+            _log.debug("Spark closed its connection for accumulators: %r", error)
+        else:
+            plain(request, address)
+
+    server.handle_error = handle_error
+    server.logs_closed_connections = True
 
 
 def once(reports: Iterable[TaskReport]) -> list[TaskReport]:
