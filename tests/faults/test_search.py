@@ -13,9 +13,11 @@ import pytest
 from tests.faults.search import defect_of, first_defect, shrunk
 from tests.faults.world import Course, World
 from tidegate.errors import TidegateError
+from tidegate.spark.batch import transaction
 from tidegate.spark.batch.channel import Log
 from tidegate.spark.batch.plan import Plans
-from tidegate.spark.batch.transaction import Lease, Transactions
+from tidegate.spark.batch.transaction import Transactions
+from tidegate.spark.owner.lease import Lease
 from tidegate.spark.state.files import Missing
 from tidegate.spark.state.manifest import Manifest, Manifests
 
@@ -53,8 +55,9 @@ def test_a_seed_has_one_course_of_events():
 def test_the_search_finds_lost_manifests_that_reset_the_state(monkeypatch):
     """As it was: without manifests a segment began with empty state, and said nothing."""
 
-    def no_check(self):
-        committed = self.manifests.committed()
+    def no_check(segment, checkpoint):
+        folder = checkpoint.segment(segment.name).below("manifests")
+        committed = Manifests(folder, checkpoint.states).committed()
         return committed[-1] if committed else None
 
     def load_or_empty(self, batch_id):
@@ -64,7 +67,7 @@ def test_the_search_finds_lost_manifests_that_reset_the_state(monkeypatch):
             return Manifest({}, {})
 
     plain = Manifests.load
-    monkeypatch.setattr(Transactions, "_committed", no_check)
+    monkeypatch.setattr(transaction, "newest_committed", no_check)
     monkeypatch.setattr(Manifests, "load", load_or_empty)
     found = first_defect(
         one for one in courses() if "lose" in one.kinds and one.lost == "manifests"

@@ -20,12 +20,14 @@ from tidegate.errors import TidegateError
 from tidegate.spark.batch import channel
 from tidegate.spark.batch.channel import Log
 from tidegate.spark.batch.checkpoint import Checkpoint
+from tidegate.spark.batch.committed import lay_baseline
 from tidegate.spark.batch.next_allocation import NextAllocation
 from tidegate.spark.batch.plan import BatchPlan
 from tidegate.spark.batch.step import Steps
-from tidegate.spark.batch.transaction import Lease, Transactions, lay_baseline
+from tidegate.spark.batch.transaction import Transactions
 from tidegate.spark.owner import epochs
 from tidegate.spark.owner.epochs import Epochs, Fenced
+from tidegate.spark.owner.lease import Lease
 from tidegate.spark.owner.process import Process
 from tidegate.spark.shedding.ledger import Ledger, SourceTotals
 from tidegate.spark.shedding.sources import ShedSources

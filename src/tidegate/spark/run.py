@@ -1,9 +1,6 @@
 """A handle on a running pipeline: change it while it runs, wait for it, stop it."""
 
-import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from pyspark import SparkContext
@@ -20,7 +17,6 @@ from tidegate.spark.batch.plan import OperatorPlan
 from tidegate.spark.batch.result import BatchResult
 from tidegate.spark.batch.segment import SegmentRun
 from tidegate.spark.interrupt import leave_batches_alone, stopped_by
-from tidegate.spark.loop.boundary import PATIENCE_S
 from tidegate.spark.owner.epochs import Fenced
 from tidegate.spark.supervisor import Loop, Supervisor
 
@@ -83,13 +79,6 @@ class Run:
     def segments(self) -> Mapping[str, SegmentRun]:
         """The object that runs the micro-batches of each segment, by the segment's name."""
         return dict(self._segments)
-
-    def boundary(self, patience_s: float = PATIENCE_S) -> AbstractContextManager[bool]:
-        """A context between two micro-batches: inside it, no batch of any segment runs.
-
-        Its value is False if a batch did not end within `patience_s`.
-        """
-        return between_batches(self._segments.values(), patience_s)
 
     @property
     def isActive(self) -> bool:  # noqa: N802 (as Spark's queries spell it)
@@ -276,14 +265,9 @@ class Run:
             self._raise_failure()
 
     def _called_from_inside(self) -> bool:
-        """Whether the caller is a function that a batch or a tick of this run has called."""
-        own = [*self._segments.values(), *([] if self.loop is None else [self.loop])]
-        frame = sys._getframe()
-        while frame.f_back is not None:
-            frame = frame.f_back
-            if any(frame.f_locals.get("self") is one for one in own):
-                return True
-        return False
+        """Whether the calling thread is one that runs a batch or a tick of this run."""
+        inside = any(segment.runs_here for segment in self._segments.values())
+        return inside or (self.loop is not None and self.loop.ticks_here)
 
     def _raise_failure(self) -> None:
         failure = self._supervisor.failure
@@ -318,27 +302,3 @@ def _spark_is_up() -> bool:
         return not context._jsc.sc().isStopped()
     except Exception:
         return True
-
-
-@contextmanager
-def between_batches(
-    segments: Iterable[SegmentRun], patience_s: float = PATIENCE_S
-) -> Iterator[bool]:
-    """A context in which no batch of these segments runs; its value is False on a timeout.
-
-    It waits for the segment with the longest batches first, so that the others keep running
-    meanwhile.
-    """
-    until_s = time.monotonic() + patience_s
-    with ExitStack() as held:
-        for segment in sorted(segments, key=_batch_s, reverse=True):
-            if not segment.busy.acquire(timeout=max(0.0, until_s - time.monotonic())):
-                yield False
-                return
-            held.callback(segment.busy.release)
-        yield True
-
-
-def _batch_s(segment: SegmentRun) -> float:
-    """The duration of the last batch; infinite before the first one has ended."""
-    return segment.results[-1].duration_s if segment.results else float("inf")

@@ -20,12 +20,12 @@ from tidegate.spark.batch.anchors import Anchors
 from tidegate.spark.batch.channel import FORMAT, ChannelSource
 from tidegate.spark.batch.checkpoint import Checkpoint
 from tidegate.spark.batch.cleaner import Cleaner
+from tidegate.spark.batch.committed import lay_baseline
 from tidegate.spark.batch.compile import Compiler, tagged
 from tidegate.spark.batch.migration import Migration
 from tidegate.spark.batch.next_allocation import NextAllocation
 from tidegate.spark.batch.report import Reports
 from tidegate.spark.batch.segment import SegmentRun
-from tidegate.spark.batch.transaction import Lease, lay_baseline
 from tidegate.spark.checks import check_start
 from tidegate.spark.loop.assembly import assembly_of
 from tidegate.spark.loop.loop import ControlLoop
@@ -37,7 +37,7 @@ from tidegate.spark.owner.epochs import Epochs
 from tidegate.spark.owner.owner import Owner, take
 from tidegate.spark.python_workers import start_workers
 from tidegate.spark.run import Run
-from tidegate.spark.state.cache_place import CachePlace, check_place, remove_caches
+from tidegate.spark.state.cache_place import CachePlace, check_cache, remove_caches
 from tidegate.spark.state.files import Durable
 from tidegate.spark.state.location import location_of
 from tidegate.units import parse_duration
@@ -119,7 +119,7 @@ def _prepared(
 ) -> Run:
     """Check the checkpoint, take it, and make everything ready to start the queries."""
     place = Checkpoint(Durable(checkpoint))
-    check_place(session, _cache(checkpoint, given))
+    check_cache(session, _cache(checkpoint, given))
     owner = take(Epochs(place.root.below("owner")), graph.name)
     cleaner = Cleaner(graph.name)
 
@@ -162,7 +162,7 @@ def _owned(
             Compiler(segment, place.state, cache, reports.accumulator, given["sample_every"]),
             reports,
             Anchors(session, shared=cache.shared),
-            Lease(owner.epochs, owner.epoch),
+            owner.lease,
             cleaner,
             pipeline=graph.name,
         )

@@ -37,6 +37,11 @@ class Loop(Protocol):
     control_failure: ControlFailure | None
     """The failure that control has not recovered from yet; None while it works."""
 
+    @property
+    def ticks_here(self) -> bool:
+        """Whether the calling thread is the one that ticks."""
+        ...
+
     def stop(self) -> None:
         """Stop ticking."""
         ...

@@ -55,7 +55,7 @@ def test_a_url_with_credentials_is_refused_without_showing_them(url, shown):
 
 @pytest.mark.parametrize(
     "url",
-    ["hdfs://user@host:9000/home/a@b:c", "hdfs://host:9000", "gs://bucket/a:b@c", "abfs://c@a/x"],
+    ["hdfs://user@host:9000/data/a@b:c", "hdfs://host:9000", "gs://bucket/a:b@c", "abfs://c@a/x"],
 )
 def test_a_url_without_credentials_stays_as_it_is(url):
     assert masked(url) == url == location_of(url)

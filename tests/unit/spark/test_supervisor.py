@@ -46,6 +46,7 @@ def segment(name: str) -> SimpleNamespace:
         steps=None,
         anchors=SimpleNamespace(release=lambda: None),
         allocation={"op": None},
+        runs_here=False,
     )
 
 
@@ -93,19 +94,15 @@ def test_stop_cleans_up_before_it_raises_a_failure_that_nobody_has_heard_of(part
 def test_what_only_the_control_loop_has_heard_is_still_raised_by_stop(parts):
     run, segments, queries = parts
 
-    class Acting:
-        failure = None
-        stop = leave = staticmethod(lambda: None)
-
-        def act(self) -> None:
-            run.rescale("op", 2)
-
-    run.loop = loop = Acting()
+    run.loop = loop = SimpleNamespace(
+        failure=None, stop=lambda: None, leave=lambda: None, ticks_here=True
+    )
     segments["a"].failure = ValueError("full")
     queries["a"].fail(RuntimeError("wrapped"))
     assert run._supervisor.wait(30)
     with pytest.raises(TidegateError, match="full"):
-        loop.act()
+        run.rescale("op", 2)
+    loop.ticks_here = False
     with pytest.raises(TidegateError, match="full"):
         run.stop()
 
@@ -162,7 +159,9 @@ def test_a_stop_that_takes_too_long_says_what_hangs(parts):
 def test_a_hang_between_two_batches_and_in_the_loop_is_told_apart(parts):
     run, segments, _ = parts
     ticking = threading.Event()
-    run.loop = SimpleNamespace(failure=None, stop=lambda: ticking.wait(30), leave=lambda: None)
+    run.loop = SimpleNamespace(
+        failure=None, stop=lambda: ticking.wait(30), leave=lambda: None, ticks_here=False
+    )
     with segments["b"].busy:
         with pytest.raises(TidegateError, match="the control loop has not finished its last tick"):
             run.stop(timeout=0.05)
@@ -231,14 +230,9 @@ def test_a_run_that_lost_its_checkpoint_fails_without_waiting_for_its_batch(part
 def test_a_sink_that_stops_its_own_run_does_not_wait_for_itself(parts):
     run, segments, _ = parts
 
-    class Batch:
-        def __call__(self) -> None:
-            with segments["a"].busy:
-                run.stop(timeout=None)
-
-    batch = Batch()
-    run._segments = {"a": batch, "b": segments["b"]}
-    batch()
+    with segments["a"].busy:
+        segments["a"].runs_here = True
+        run.stop(timeout=None)
     assert run._supervisor.wait(30)
 
 

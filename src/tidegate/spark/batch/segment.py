@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from threading import Lock
+from threading import Lock, get_ident
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -25,8 +25,9 @@ from tidegate.spark.batch.report import Reports
 from tidegate.spark.batch.result import BatchResult
 from tidegate.spark.batch.spark_work import SparkWork
 from tidegate.spark.batch.step import AfterStep, Steps
-from tidegate.spark.batch.transaction import Lease, Transactions
+from tidegate.spark.batch.transaction import Transactions
 from tidegate.spark.measure.memory import BoundedMemory, remembered_results
+from tidegate.spark.owner.lease import Lease
 from tidegate.spark.shedding.ledger import Ledger, SourceTotals, Totals
 
 _log = logging.getLogger("tidegate.batch")
@@ -67,6 +68,8 @@ class SegmentRun:
     steps: Steps | None = None
     """The steps of the micro-batch that runs now."""
     _clock: BatchClock = field(default_factory=BatchClock)
+    _thread: int | None = None
+    """The thread that runs a batch now."""
     _begun_us: int | None = None
     """When the last batch of this run was planned; rows of the next batch arrive from then on."""
     _backpressure: Backpressure = field(init=False)
@@ -97,6 +100,7 @@ class SegmentRun:
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         """Run one micro-batch."""
+        self._thread = get_ident()
         try:
             self._wait(batch_id)
             with self.busy:
@@ -106,7 +110,12 @@ class SegmentRun:
             self.failure = error
             raise
         finally:
-            self.running = self.steps = None
+            self.running = self.steps = self._thread = None
+
+    @property
+    def runs_here(self) -> bool:
+        """Whether the calling thread is the one that runs a batch, as that of a sink is."""
+        return self._thread == get_ident()
 
     def _wait(self, batch_id: int) -> None:
         """Wait until the batch may be planned: for the control loop, and for full channels."""

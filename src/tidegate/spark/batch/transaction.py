@@ -6,25 +6,24 @@ way (tests/faults).
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from tidegate.control.row_counts import SourceCount
-from tidegate.errors import TidegateError
 from tidegate.pipelines.graph import Segment
 from tidegate.pipelines.origins import origins_of
 from tidegate.spark.batch.channel import Log
 from tidegate.spark.batch.checkpoint import Checkpoint
+from tidegate.spark.batch.committed import newest_committed
 from tidegate.spark.batch.next_allocation import NextAllocation
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan, Plans
 from tidegate.spark.batch.report import TaskReport, newest_of
 from tidegate.spark.batch.step import Step, Steps
-from tidegate.spark.owner.epochs import Epoch, Epochs, Fenced
+from tidegate.spark.owner.lease import Lease
 from tidegate.spark.shedding.ledger import SourceTotals
 from tidegate.spark.state.event_times import ALL
-from tidegate.spark.state.files import Durable, Missing
+from tidegate.spark.state.files import Durable
 from tidegate.spark.state.manifest import KEPT, Manifest, Manifests
 from tidegate.spark.state.version import Version
 
@@ -61,40 +60,6 @@ class Work(Protocol):
     def release(self) -> None:
         """Free what the batch held. Called in any case."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Lease:
-    """The epoch in which a segment commits, and the epochs before it."""
-
-    epochs: Epochs
-    epoch: Epoch
-
-    def check(self) -> None:
-        """Raise `Fenced` if another driver has taken over."""
-        self.epochs.check(self.epoch)
-
-    @contextmanager
-    def blamed(self) -> Iterator[None]:
-        """If the block fails because another driver has taken over, say that and not how.
-
-        What a driver reads while another one moves on looks damaged to it.
-        """
-        try:
-            yield
-        except Fenced:
-            raise
-        except Exception:
-            with suppress(OSError, Missing):
-                self.check()
-            raise
-
-    def earlier_marks(self) -> Iterable[str]:
-        """The marks of earlier owners, newest first; those of long ago are forgotten."""
-        number = self.epoch.number - 1
-        while number > 0 and (earlier := self.epochs.read(number)) is not None:
-            yield earlier.mark
-            number -= 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +107,8 @@ class Transactions:
             self._prepare()
 
     def _prepare(self) -> None:
-        newest = self._committed()  # before anything is created that a restored copy would meet
+        # Before anything is created: a refusal leaves no directory that a restored copy would meet.
+        newest = newest_committed(self.segment, self.checkpoint)
         self.plans.directory.make()
         self.manifests.directory.make()
         for operator in self.segment.keyed:
@@ -284,54 +250,6 @@ class Transactions:
             changes, newest_of(own), node.bound.delay_us, sources=sources, at_us=at_us
         )
 
-    def _committed(self) -> int | None:
-        """The newest batch that is committed; an error if its manifest and Spark's log disagree."""
-        mine = self.manifests.committed()
-        newest = mine[-1] if mine else -1
-        begun = _newest_entry(self.checkpoint, self.segment.name, "offsets")
-        done = _newest_entry(self.checkpoint, self.segment.name, "commits")
-        # A listing may lag behind, so what it leaves out is asked for by name.
-        while newest < begun and self.manifests.exists(newest + 1):
-            newest += 1
-        if newest > begun and self._folder("spark/offsets").exists(str(newest)):
-            begun = newest
-        where = self.checkpoint.segment(self.segment.name).url
-        if newest == begun == -1:
-            self._refuse_leftovers(where)
-        if newest < done:
-            raise TidegateError(
-                f"segment '{self.segment.name}' has committed batch {done}, but its manifest "
-                f"{self.manifests.directory.path('')}{done:010d}.json, which names its state, is "
-                "missing; nothing was changed; restore the directory from a copy of the "
-                "checkpoint, or start afresh with a new checkpoint"
-            )
-        if newest > begun:
-            raise TidegateError(
-                f"the state of segment '{self.segment.name}' is that after batch {newest}, but "
-                f"Spark's offsets in {where}/spark end at batch {begun}; nothing was changed; "
-                "restore both from the same copy of the checkpoint, or start afresh with a new one"
-            )
-        return newest if newest >= 0 else None
-
-    def _refuse_leftovers(self, where: str) -> None:
-        """Refuse a segment that has never begun a batch, but has state or has filled a channel."""
-        found = [
-            self.checkpoint.state(operator.name).url
-            for operator in self.segment.keyed
-            if self.checkpoint.state(operator.name).names()
-        ]
-        found += [
-            log.directory.url
-            for write in self.segment.writes
-            if (log := Log(self.checkpoint.channel(write.channel.name))).length()
-        ]
-        if found:
-            raise TidegateError(
-                f"the directory {where} is missing or empty, but {found[0]} has files of earlier "
-                "batches of that segment; nothing was changed; restore it from a copy of the "
-                "checkpoint, or start afresh with a new checkpoint"
-            )
-
     def _clean(self, batch_id: int, recent: tuple[Mapping[str, Version], ...]) -> None:
         """Remove what nobody can need after the commit of a batch."""
         if len(recent) == KEPT:
@@ -350,24 +268,3 @@ class Transactions:
 
     def _folder(self, name: str) -> Durable:
         return self.checkpoint.segment(self.segment.name).below(name)
-
-
-def lay_baseline(checkpoint: Checkpoint) -> None:
-    """Give segments of a checkpoint that have committed batches without a manifest an empty one.
-
-    Earlier versions of Tidegate wrote none in a segment without state. Call this before the
-    checkpoint's description is changed: it says which segments had state.
-    """
-    found = checkpoint.description() or {"segments": {}}
-    for name, keyed in found["segments"].items():
-        done = _newest_entry(checkpoint, name, "commits")
-        manifests = Manifests(checkpoint.segment(name).below("manifests"), checkpoint.states)
-        if not keyed and done >= 0 and not manifests.committed():
-            manifests.directory.make()
-            manifests.commit(done, {})
-
-
-def _newest_entry(checkpoint: Checkpoint, segment: str, log: str) -> int:
-    """The newest batch in one of Spark's logs of a segment; -1 if there is none."""
-    names = checkpoint.segment(segment).below(f"spark/{log}").names()
-    return max((int(name) for name in names if name.isdigit()), default=-1)

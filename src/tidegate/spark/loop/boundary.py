@@ -24,8 +24,6 @@ from pyspark.sql import SparkSession
 
 from tidegate.errors import AskedWrongly
 
-PATIENCE_S = 2.0
-"""How long a pipeline's own boundary is waited for, unless the caller says otherwise."""
 _LOOK_EVERY_S = 0.005
 _LOCK_S = 0.05
 """A lock is waited for in turns of this length, to notice that nobody needs it any more."""

@@ -99,6 +99,11 @@ class Ticker(ABC):
         """Whether the controlled queries have ended for good, so that the loop can end."""
         return False
 
+    @property
+    def ticks_here(self) -> bool:
+        """Whether the calling thread is the one that ticks."""
+        return self._thread is threading.current_thread()
+
     def start(self) -> None:
         """Start the thread, which ticks until `stop`."""
         self._thread.start()
@@ -107,7 +112,7 @@ class Ticker(ABC):
         """Finish the current tick, then end the thread and close the record file."""
         self._ended.set()
         self._woken.set()
-        if self._thread is not threading.current_thread() and self._thread.ident is not None:
+        if not self.ticks_here and self._thread.ident is not None:
             self._thread.join(_LAST_TICK_S)
             if self._thread.is_alive():
                 self._log.warning(

@@ -13,6 +13,7 @@ from datetime import datetime
 
 from tidegate.errors import AskedWrongly
 from tidegate.spark.owner.epochs import Epoch, Epochs, Fenced
+from tidegate.spark.owner.lease import Lease
 from tidegate.spark.owner.process import Process
 
 BEAT_S = 2.0
@@ -26,22 +27,17 @@ _held: dict[str, "Owner"] = {}
 
 
 class Owner:
-    """This driver's lease on a checkpoint. `check` before anything that others can see."""
+    """Holds this driver's lease on a checkpoint: renews it, and tells when it is lost."""
 
-    def __init__(self, epochs: Epochs, epoch: Epoch, pipeline: str) -> None:
-        self.epochs = epochs
+    def __init__(self, lease: Lease, pipeline: str) -> None:
+        self.lease = lease
         self.pipeline = pipeline
-        self.epoch = epoch
         self._on_lost: Callable[[Fenced], None] | None = None
         self._lost: Fenced | None = None
         self._guard = threading.Lock()
         self._ended = threading.Event()
         self._beats = 0
         self._thread = threading.Thread(target=self._renew, name="tidegate-owner", daemon=True)
-
-    def check(self) -> None:
-        """Raise `Fenced` if another driver has taken over."""
-        self.epochs.check(self.epoch)
 
     def when_lost(self, tell: Callable[[Fenced], None]) -> None:
         """Call this once when another driver has the lease, or now if one has it already."""
@@ -52,8 +48,8 @@ class Owner:
 
     def start(self) -> None:
         """Renew the lease until `release`."""
-        self.epochs.beat(self.epoch, 0)
-        _held[self.epoch.token] = self
+        self.lease.beat(0)
+        _held[self.lease.epoch.token] = self
         self._thread.start()
 
     def release(self) -> None:
@@ -61,11 +57,11 @@ class Owner:
         if self._ended.is_set():
             return
         self._ended.set()
-        _held.pop(self.epoch.token, None)
+        _held.pop(self.lease.epoch.token, None)
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join(BEAT_S)
         try:
-            self.epochs.beat(self.epoch, self._beats + 1, released=True)
+            self.lease.beat(self._beats + 1, released=True)
         except Exception as error:
             _log.warning(
                 "pipeline '%s': the checkpoint could not be given up (%s); the next start may wait",
@@ -76,11 +72,11 @@ class Owner:
     def _renew(self) -> None:
         while not self._ended.wait(BEAT_S):
             try:
-                self.check()
+                self.lease.check()
                 self._beats += 1
-                self.epochs.beat(self.epoch, self._beats)
+                self.lease.beat(self._beats)
             except Fenced as error:
-                _held.pop(self.epoch.token, None)
+                _held.pop(self.lease.epoch.token, None)
                 with self._guard:
                     self._lost, tell = error, self._on_lost
                 if tell is not None:
@@ -105,7 +101,7 @@ def take(epochs: Epochs, pipeline: str, *, patience_s: float = PATIENCE_S) -> Ow
             _refuse_if_used(epochs, newest, pipeline, patience_s)
         epoch = epochs.make(newest, process, time.time())
         if epoch is not None:
-            owner = Owner(epochs, epoch, pipeline)
+            owner = Owner(Lease(epochs, epoch), pipeline)
             owner.start()
             return owner
 

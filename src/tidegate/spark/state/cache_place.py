@@ -131,7 +131,7 @@ def own(directory: Path) -> Path:
     return directory
 
 
-def check_place(session: SparkSession, place: CachePlace) -> None:
+def check_cache(session: SparkSession, place: CachePlace) -> None:
     """Before a start, refuse a directory that was asked for and cannot be used on this machine.
 
     On a cluster the nodes' own disks decide, which the driver cannot see.

@@ -10,7 +10,6 @@ import pytest
 from tests.helpers.fake_cluster import FakeCluster
 from tidegate.errors import AskedWrongly
 from tidegate.spark.loop.boundary import (
-    PATIENCE_S,
     BatchBoundary,
     QueryHold,
     SegmentHold,
@@ -18,6 +17,8 @@ from tidegate.spark.loop.boundary import (
     refuse_unpinned_threads,
 )
 from tidegate.spark.loop.patience import Patience
+
+PATIENCE_S = 2.0
 
 
 class FakeExecution:

@@ -31,10 +31,10 @@ def test_a_second_run_of_this_process_is_refused_until_the_first_gives_up(epochs
     first.release()
     first.release()
     second = take(epochs, "shop")
-    assert second.epoch.number == 2
-    second.check()
+    assert second.lease.epoch.number == 2
+    second.lease.check()
     with pytest.raises(Fenced, match=rf"process {os.getpid()} on .* has taken over"):
-        first.check()
+        first.lease.check()
     second.release()
 
 
@@ -43,7 +43,8 @@ def test_a_process_that_has_ended_is_replaced_at_once(epochs):
         "import sys; from tidegate.spark.owner.owner import take; "
         "from tidegate.spark.owner.epochs import Epochs; "
         "from tidegate.spark.state.files import Durable; import os; "
-        "print(take(Epochs(Durable(sys.argv[1])), 'shop').epoch.process.pid); sys.stdout.flush(); "
+        "owner = take(Epochs(Durable(sys.argv[1])), 'shop'); "
+        "print(owner.lease.epoch.process.pid, flush=True); "
         "os._exit(9)"
     )
     done = subprocess.run(
@@ -57,7 +58,7 @@ def test_a_process_that_has_ended_is_replaced_at_once(epochs):
     assert gone.process.pid == int(done.stdout)
     assert gone.process.gone
     mine = take(epochs, "shop", patience_s=600)
-    assert mine.epoch.number == 2
+    assert mine.lease.epoch.number == 2
     mine.release()
 
 
@@ -86,7 +87,7 @@ def test_a_driver_on_another_machine_is_judged_by_its_signs_of_life(epochs, monk
         done.set()
         alive.join()
     mine = take(epochs, "shop", patience_s=0.02)  # it is silent now
-    assert mine.epoch.number == 2
+    assert mine.lease.epoch.number == 2
     mine.release()
 
 
@@ -109,7 +110,7 @@ def test_the_thread_that_renews_the_lease_notices_that_it_is_lost(epochs, monkey
         told.set()
 
     mine.when_lost(on_lost)
-    assert epochs.make(mine.epoch, ELSEWHERE, 1.0) is not None
+    assert epochs.make(mine.lease.epoch, ELSEWHERE, 1.0) is not None
     assert told.wait(5)
     assert "process 7 on elsewhere has taken over" in str(lost[0])
     late: list[Fenced] = []
