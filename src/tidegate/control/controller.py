@@ -20,6 +20,7 @@ from tidegate.control.claim import Claim
 from tidegate.control.constraints import Constraints
 from tidegate.control.decision import Decision, hold
 from tidegate.control.give_way import give_way
+from tidegate.control.remembering import Remembering
 from tidegate.control.limits import Limits
 from tidegate.control.measurement import Measurement
 from tidegate.control.policy import Policy
@@ -28,6 +29,10 @@ from tidegate.errors import AskedWrongly
 
 ShareOf: TypeAlias = Callable[[Claim], int | None]
 """Takes a pipeline's claim and returns its share of the application's cores; None: no limit."""
+
+
+LEARNED_VERSION = 1
+"""The format of what a controller has learned; another version is not read."""
 
 
 @runtime_checkable
@@ -100,6 +105,7 @@ class Controller:
         self._balancer = balancer
         self._assembly = assembly
         self._tick = 0
+        self._at_s: float | None = None
         self._changed_s = -math.inf
         self._granted_at_change = 0
         self._predicted_s: float | None = None
@@ -111,6 +117,7 @@ class Controller:
         this tick. It returns the cores that the application's other pipelines leave to this one.
         """
         self._tick += 1
+        self._at_s = measurement.at_s
         if self._learner is not None and measurement.stale is None:
             self._learner.learn(measurement)
         share = None if self._claim is None else share_of(self._claim(measurement))
@@ -129,6 +136,32 @@ class Controller:
             decision, held_back = _only_keep(decision, held_back), None
         held_back = self._noted(decision, held_back, measurement)
         return self._record(measurement, decision, held_back, predicted_s, bottleneck, share)
+
+    def learned(self) -> dict[str, Any]:
+        """What was learned until the last tick, as plain JSON values; empty before the first."""
+        if self._at_s is None:
+            return {}
+        parts: dict[str, object] = {"model": self._learner, "policy": self.policy}
+        found = {
+            name: part.learned() for name, part in parts.items() if isinstance(part, Remembering)
+        }
+        return {"version": LEARNED_VERSION, "at_s": self._at_s, "named": self.policy.name, **found}
+
+    def recall(self, learned: Mapping[str, Any], now_s: float) -> None:
+        """Begin with what the controller of an earlier run learned; call it before the first tick.
+
+        The model is the same for every policy. A policy begins with what a policy of its own name
+        learned.
+        """
+        if learned.get("version") != LEARNED_VERSION:
+            return
+        age_s = max(now_s - float(learned["at_s"]), 0.0)
+        parts: dict[str, object] = {"model": self._learner}
+        if learned.get("named") == self.policy.name:
+            parts["policy"] = self.policy
+        for name, part in parts.items():
+            if isinstance(part, Remembering):
+                part.recall(learned.get(name, {}), age_s)
 
     def _noted(
         self, decision: Decision, held_back: str | None, measurement: Measurement
