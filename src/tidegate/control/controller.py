@@ -20,11 +20,11 @@ from tidegate.control.claim import Claim
 from tidegate.control.constraints import Constraints
 from tidegate.control.decision import Decision, hold
 from tidegate.control.give_way import give_way
-from tidegate.control.remembering import Remembering
 from tidegate.control.limits import Limits
 from tidegate.control.measurement import Measurement
 from tidegate.control.policy import Policy
 from tidegate.control.record import Record
+from tidegate.control.remembering import Remembering
 from tidegate.errors import AskedWrongly
 
 ShareOf: TypeAlias = Callable[[Claim], int | None]

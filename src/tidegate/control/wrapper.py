@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tidegate.control.remembering import Remembering
 from tidegate.control.policy import Policy
+from tidegate.control.remembering import Remembering
 
 
 class Wrapper:

@@ -41,14 +41,14 @@ def exhaustive(
         arrived = load.cumulative(np.rint(times_s * 1000).astype(np.int64))
         rows = float(arrived[-1] - arrived[0])
         if rows <= 1e-9:
-            return go(at_s + 0.01, before_s, late_s, cost + 0.01 * cores[0])
+            go(at_s + 0.01, before_s, late_s, cost + 0.01 * cores[0])
+            return
         waits_s = float(np.trapezoid(arrived - arrived[0], times_s)) / rows
         for k in cores:
             lasts_s = one.cost.duration_s(rows, k)
             until_s = min(at_s + lasts_s, seconds) - at_s
             late = until_s if waits_s + lasts_s > target_s else 0.0
             go(at_s + lasts_s, at_s, late_s + late, cost + k * until_s)
-        return None
 
     go(0.0, 0.0, 0.0, 0.0)
     return best
