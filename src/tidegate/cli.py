@@ -17,6 +17,7 @@ from tidegate.commands.planetlab import planetlab
 from tidegate.commands.replay import replay
 from tidegate.commands.simulate import simulate
 from tidegate.commands.state import state
+from tidegate.commands.whatif import whatif
 from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.logs import log_to_stderr
 
@@ -65,6 +66,7 @@ app.command("simulate")(simulate)
 app.command("state")(state)
 app.command("explain")(explain)
 app.command("replay")(replay)
+app.command("whatif")(whatif)
 app.command("backtest")(backtest)
 app.command("planetlab")(planetlab)
 

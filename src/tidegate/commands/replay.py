@@ -9,14 +9,8 @@ from rich.text import Text
 
 from tidegate.commands.checkpoint import read_checkpoint
 from tidegate.commands.output import Json, out, print_json
-from tidegate.control.assembly import Assembly
-from tidegate.control.bounds import Bounds
+from tidegate.commands.recorded_assembly import assembly_of_run, parse_bounds
 from tidegate.control.decision import Decision
-from tidegate.control.names import policy_name
-from tidegate.control.record import Record
-from tidegate.control.target import Target
-from tidegate.errors import AskedWrongly
-from tidegate.units import parse_duration
 from tidegate.view.changes import words_of
 
 if TYPE_CHECKING:
@@ -52,7 +46,7 @@ def replay(
 
     reading = read_checkpoint(checkpoint)
     runs = replay_runs(
-        reading.records, lambda first: _assembly(first, policy, target, _bounds(cores))
+        reading.records, lambda first: assembly_of_run(first, policy, target, parse_bounds(cores))
     )
     document = _document(runs)
     if json:
@@ -60,43 +54,6 @@ def replay(
         return
     for number, run in enumerate(runs, start=1):
         _print(number, len(runs), run)
-
-
-def _assembly(
-    first: Record, policy: str | None, target: str | None, bounds: Bounds | None
-) -> Assembly:
-    """The assembly of the run, changed as asked."""
-    if first.assembly is not None:
-        made = Assembly.of(first.assembly)
-    elif bounds is None:
-        raise AskedWrongly(
-            "the first record of this run is missing or was written by an older Tidegate, so its"
-            " options are unknown; give its bounds with --cores FEWEST:MOST"
-        )
-    else:
-        made = Assembly(
-            target=Target(first.target_s or 1.0), bounds=bounds, policy=policy_name(first.policy)
-        )
-    if bounds is not None:
-        made = dataclasses.replace(made, bounds=bounds)
-    if policy is not None:
-        made = dataclasses.replace(made, policy=policy_name(policy))
-    if target is not None:
-        goal = Target(parse_duration(target), made.target.percentile)
-        made = dataclasses.replace(made, target=goal)
-    return made
-
-
-def _bounds(text: str | None) -> Bounds | None:
-    if text is None:
-        return None
-    parts = text.split(":")
-    if not all(part.isdigit() for part in parts) or len(parts) > 2:
-        raise AskedWrongly(f"--cores {text}: write FEWEST:MOST, such as 1:20")
-    least, most = int(parts[0]), int(parts[-1])
-    if not 1 <= least <= most:
-        raise AskedWrongly(f"--cores {text}: give a minimum from 1 up to the maximum")
-    return Bounds(least, most)
 
 
 def _document(runs: "list[list[Replayed]]") -> dict[str, Any]:

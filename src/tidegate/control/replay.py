@@ -43,11 +43,6 @@ def replay_runs(
     Ticks are counted from 1 in each run. `assembly` returns what a run's controller is built from,
     given the first record of the run that is still there.
     """
-    runs: list[list[Record]] = []
-    for record in records:
-        if not runs or record.tick <= runs[-1][-1].tick:
-            runs.append([])
-        runs[-1].append(record)
     return [
         [
             Replayed(record, decision)
@@ -55,8 +50,18 @@ def replay_runs(
                 run, replay(run, new_controller(assembly(run[0]))), strict=True
             )
         ]
-        for run in runs
+        for run in runs_of(records)
     ]
+
+
+def runs_of(records: Sequence[Record]) -> list[list[Record]]:
+    """The records of each run of a checkpoint, in order."""
+    runs: list[list[Record]] = []
+    for record in records:
+        if not runs or record.tick <= runs[-1][-1].tick:
+            runs.append([])
+        runs[-1].append(record)
+    return runs
 
 
 def _again(record: Record, controller: Controller) -> Decision:

@@ -89,8 +89,12 @@ def begun_batch(
         delta = 1.0
         if stage.shards and stage.weights is not None:
             weights = stage.weights(at_s)
-            delta = imbalance(weights, one.routes[stage.name], tasks)
             shard_rows[stage.name] = rows * weights
+            if world.by_chance and rows >= 1.0:
+                drawn = random.multinomial(round(rows), weights).astype(np.float64)
+                shard_rows[stage.name] = drawn
+                weights = drawn / drawn.sum()
+            delta = imbalance(weights, one.routes[stage.name], tasks)
         work_s = rows * stage.work_s
         busy_s[stage.name] = work_s
         imbalances[stage.name] = delta
@@ -98,6 +102,7 @@ def begun_batch(
         slowest_s += work_s * delta / tasks
         first_s = first_s or duration_s + slowest_s * waves
     noise = math.exp(random.normal(0.0, world.noise)) if world.noise else 1.0
+    noise *= world.pace(at_s)
     if world.odd_batches and random.random() < world.odd_batches:
         noise *= 3.0
     duration_s = (duration_s + slowest_s * waves) * noise

@@ -64,6 +64,8 @@ class PipelineSimulation:
         self._offered: dict[str, float] = {}
         """Rows that the last batch was offered, by class."""
         self._keep = KEEP_ALL
+        self._recent: list[SimulatedBatch] = []
+        """The last batches of the last segments, as far as the latency window reaches."""
 
     def _start(self, segment: SimulatedSegment) -> RunningSegment:
         empty = np.empty(0)
@@ -249,7 +251,7 @@ class PipelineSimulation:
             cores_granted=self._granted,
             saturated=behind,
             cores_busy=min(busy_s / span_s, float(self._granted)),
-            latency=latency_of(last),
+            latency=latency_of(self._in_window(last, end_s)),
             operators=tuple(operators),
             segments=tuple(segments),
             stale=stale,
@@ -258,6 +260,13 @@ class PipelineSimulation:
             keep_by_class=self._keep.by_class,
             sources=tuple(sources),
         )
+
+    def _in_window(self, ended: list[SimulatedBatch], end_s: float) -> list[SimulatedBatch]:
+        """The batches that the tick's latency is taken over."""
+        window_s = self._world.latency_window_s
+        recent = [one for one in self._recent if one.ended_s > end_s - window_s]
+        self._recent = [*recent, *ended]
+        return self._recent if window_s > 0.0 else ended
 
     def _told_rate(self, at_s: float) -> float:
         """The arrival rate in the newest second whose arrivals are known to the meter."""

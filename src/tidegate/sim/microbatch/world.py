@@ -1,5 +1,7 @@
 """The description of a simulated pipeline, its machines and its load."""
 
+import math
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -96,9 +98,22 @@ class World:
     """The classes of the source's rows, each with its share of the rows."""
     worths: Mapping[str, Worth] = field(default_factory=dict)
     """What the rows of each class are worth."""
+    paces: tuple[tuple[float, float], ...] = ()
+    """From each of these seconds on, batches take so many times as long: a machine is not equally
+    fast all the time."""
+    latency_window_s: float = 0.0
+    """A tick's latency is that of the batches that ended within so long; 0: during the tick."""
+    by_chance: bool = False
+    """Whether the rows of a batch fall on its shards by chance, as on Spark; if not, each shard
+    gets exactly its share."""
     seed: int = 1
     starts_s: float = 1_700_000_000.0
     """The epoch second of the start."""
+
+    def pace(self, at_s: float) -> float:
+        """How many times as long batches take that begin at this time."""
+        place = bisect_right(self.paces, (at_s, math.inf)) - 1
+        return self.paces[max(place, 0)][1] if self.paces else 1.0
 
     def __post_init__(self) -> None:
         if not self.segments or self.seconds < self.tick_s:

@@ -54,7 +54,7 @@ def exhaustive(
     return best
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     st.floats(0.3, 0.8),
     st.floats(0.002, 0.01),
@@ -63,30 +63,34 @@ def exhaustive(
 def test_it_is_the_best_of_all_chains_of_batches(
     fixed_s: float, work_s: float, rates: list[float]
 ) -> None:
-    load = steps([(float(2 * n), rate) for n, rate in enumerate(rates)])
+    load = steps([(1.4 * n, rate) for n, rate in enumerate(rates)])
     one, cores = segment(fixed_s, work_s), [1, 2, 4]
-    found = oracle(load, 6.0, [one], Target(2.5), cores)
-    late_s, cost = exhaustive(load, 6.0, one, 2.5, cores)
-    assert found.within >= 1.0 - late_s / 6.0 - 0.03
-    if late_s == 0.0 and found.within == 1.0:
-        assert found.core_seconds == pytest.approx(cost, rel=0.06)
+    found = oracle(load, 4.0, [one], Target(2.5), cores)
+    # Batches end on a grid of time, so a target that is just held or missed may go either way.
+    loose_late_s, loose_cost = exhaustive(load, 4.0, one, 2.6, cores)
+    late_s, cost = exhaustive(load, 4.0, one, 2.4, cores)
+    assert 1.0 - late_s / 4.0 - 0.03 <= found.within <= 1.0 - loose_late_s / 4.0 + 0.03
+    if late_s == 0.0:
+        assert 0.96 * loose_cost <= found.core_seconds <= 1.04 * cost
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.floats(20.0, 2000.0), st.floats(0.05, 0.4), st.floats(1.0, 4.0))
 def test_a_steady_load_costs_what_the_fewest_cores_cost(
     rate: float, fixed_s: float, target_s: float
 ) -> None:
     one = segment(fixed_s, 0.004)
     station = MicroBatchStation(cost=one.cost, arrival_rate=rate)
-    found = oracle(constant(rate), 60.0, [one], Target(target_s), range(1, 33))
+    found = oracle(constant(rate), 30.0, [one], Target(target_s), range(1, 33))
     needed = next((k for k in range(1, 33) if station.latency(k) <= target_s), None)
     if needed is None:
         assert found.within < 1.0
     else:
         assert found.within == 1.0
         # Alternating between two numbers of cores may cost less than the larger of them.
-        assert (needed - 1) * 60.0 * 0.97 <= found.core_seconds <= needed * 60.0 * 1.01
+        # At both ends a shorter time is enough: nothing waits yet, and the last rows may wait.
+        assert (needed - 1) * (30.0 - 2.0 * target_s) <= found.core_seconds
+        assert found.core_seconds <= needed * 30.0 * 1.01
 
 
 def test_it_never_costs_more_than_a_static_allocation_that_holds_the_target() -> None:

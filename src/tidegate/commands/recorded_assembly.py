@@ -1,0 +1,49 @@
+"""What the controller of a recorded run was built from, changed as a person asks."""
+
+import dataclasses
+
+from tidegate.control.assembly import Assembly
+from tidegate.control.bounds import Bounds
+from tidegate.control.names import policy_name
+from tidegate.control.record import Record
+from tidegate.control.target import Target
+from tidegate.errors import AskedWrongly
+from tidegate.units import parse_duration
+
+
+def assembly_of_run(
+    first: Record, policy: str | None, target: str | None, bounds: Bounds | None
+) -> Assembly:
+    """The assembly of the run, changed as asked."""
+    if first.assembly is not None:
+        made = Assembly.of(first.assembly)
+    elif bounds is None:
+        raise AskedWrongly(
+            "the first record of this run is missing or was written by an older Tidegate, so its"
+            " options are unknown; give its bounds with --cores FEWEST:MOST"
+        )
+    else:
+        made = Assembly(
+            target=Target(first.target_s or 1.0), bounds=bounds, policy=policy_name(first.policy)
+        )
+    if bounds is not None:
+        made = dataclasses.replace(made, bounds=bounds)
+    if policy is not None:
+        made = dataclasses.replace(made, policy=policy_name(policy))
+    if target is not None:
+        goal = Target(parse_duration(target), made.target.percentile)
+        made = dataclasses.replace(made, target=goal)
+    return made
+
+
+def parse_bounds(text: str | None) -> Bounds | None:
+    """The bounds that were written as FEWEST:MOST; None if nothing was written."""
+    if text is None:
+        return None
+    parts = text.split(":")
+    if not all(part.isdigit() for part in parts) or len(parts) > 2:
+        raise AskedWrongly(f"--cores {text}: write FEWEST:MOST, such as 1:20")
+    least, most = int(parts[0]), int(parts[-1])
+    if not 1 <= least <= most:
+        raise AskedWrongly(f"--cores {text}: give a minimum from 1 up to the maximum")
+    return Bounds(least, most)

@@ -1,0 +1,239 @@
+"""The answer of `tidegate whatif`: the real run, its simulation, and what was asked for."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.table import Table
+
+from tidegate.commands.output import out
+from tidegate.control.assemble import new_controller
+from tidegate.control.assembly import Assembly
+from tidegate.control.record import Record
+from tidegate.sim.microbatch.oracle import Oracle
+from tidegate.sim.microbatch.pipeline import simulate
+from tidegate.sim.microbatch.recorded import RecordedWorld, recorded_world
+from tidegate.view.figures import milliseconds, rounded
+from tidegate.view.summary import Statistic, summarise
+
+_SEEDS = 8
+_SIMULATED_S = 6 * 3600.0
+"""Seconds of load to simulate in all, which bounds the number of seeds of a long run."""
+_STATISTICS: dict[int | None, Statistic] = {None: "mean", 50: "p50", 95: "p95", 99: "p99"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One run or the mean of several simulated ones."""
+
+    within: float
+    """The share of the judged seconds within the target."""
+    core_seconds: float
+    changes: float
+    mean_s: float
+    p95_s: float
+    spread: tuple[float, float] | None = None
+    """The lowest and the highest core-seconds among the simulated runs; None for a real run."""
+
+    def document(self) -> dict[str, Any]:
+        """For JSON."""
+        spread = None if self.spread is None else [round(one, 1) for one in self.spread]
+        return {
+            "within_target": rounded(self.within, 4),
+            "core_seconds": round(self.core_seconds, 1),
+            "core_hours": round(self.core_seconds / 3600.0, 3),
+            "core_seconds_spread": spread,
+            "changes": round(self.changes, 1),
+            "mean_ms": milliseconds(self.mean_s),
+            "p95_ms": milliseconds(self.p95_s),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What happened, what the simulator makes of it, and what was asked for."""
+
+    real: Case
+    again: Case
+    """The run as it was, simulated."""
+    asked: Case | None
+    """None if nothing other than the run as it was is asked for."""
+    oracle: Oracle
+    """For the run as it was."""
+    asked_oracle: Oracle | None
+    seconds: float
+    title: str
+    """What was asked for, in words."""
+
+    @property
+    def off_points(self) -> float:
+        """Simulated minus real share of the seconds within target, in percentage points."""
+        return 100.0 * (self.again.within - self.real.within)
+
+    @property
+    def off_cost(self) -> float:
+        """Simulated over real core-seconds, minus 1."""
+        return self.again.core_seconds / max(self.real.core_seconds, 1e-9) - 1.0
+
+    def document(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "seconds": round(self.seconds, 1),
+            "real": self.real.document(),
+            "simulated_as_it_was": self.again.document(),
+            "off_points": round(self.off_points, 2),
+            "off_cost": round(self.off_cost, 4),
+            "oracle": _oracle_document(self.oracle),
+            "asked": self.title,
+            "whatif": None if self.asked is None else self.asked.document(),
+            "whatif_oracle": None
+            if self.asked_oracle is None
+            else _oracle_document(self.asked_oracle),
+        }
+
+
+def answer(
+    records: Sequence[Record],
+    as_it_was: Assembly,
+    asked: Assembly,
+    *,
+    load: float = 1.0,
+    warm_up_s: float = 0.0,
+    seeds: int | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Answer:
+    """Simulate a run as it was, and as it is asked for."""
+    recorded = recorded_world(records)
+    seconds = recorded.world.seconds
+    count = seeds or max(1, min(_SEEDS, round(_SIMULATED_S / max(seconds, 1.0))))
+    say(f"simulating {seconds:,.0f} s of load as it was, {count} time(s)")
+    again = _simulated(recorded, as_it_was, warm_up_s, count)
+    changed = asked != as_it_was or load != 1.0
+    other = recorded.changed(load=load)
+    found, least = None, None
+    title = _words(as_it_was, asked, load)
+    if changed:
+        say(f"simulating it with {title}")
+        found = _simulated(other, asked, warm_up_s, count)
+        least = other.oracle(asked.target, asked.bounds, asked.cores_per_executor)
+    return Answer(
+        real=_case(records, warm_up_s, as_it_was),
+        again=again,
+        asked=found,
+        oracle=recorded.oracle(as_it_was.target, as_it_was.bounds, as_it_was.cores_per_executor),
+        asked_oracle=least,
+        seconds=seconds,
+        title=title,
+    )
+
+
+def _simulated(recorded: RecordedWorld, assembly: Assembly, warm_up_s: float, seeds: int) -> Case:
+    cases = [
+        _case(
+            simulate(recorded.changed(seed=seed).world, new_controller(assembly)).records,
+            warm_up_s,
+            assembly,
+        )
+        for seed in range(1, seeds + 1)
+    ]
+    used = [one.core_seconds for one in cases]
+    return Case(
+        within=_mean([one.within for one in cases]),
+        core_seconds=_mean(used),
+        changes=_mean([one.changes for one in cases]),
+        mean_s=_mean([one.mean_s for one in cases]),
+        p95_s=_mean([one.p95_s for one in cases]),
+        spread=(min(used), max(used)),
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _case(records: Sequence[Record], warm_up_s: float, assembly: Assembly) -> Case:
+    found = summarise(
+        records, warm_up_s=warm_up_s, statistic=_STATISTICS[assembly.target.percentile]
+    )
+    return Case(
+        within=1.0 if found.within_target is None else found.within_target,
+        core_seconds=found.core_seconds,
+        changes=float(found.changes),
+        mean_s=found.mean_s or 0.0,
+        p95_s=found.p95_s or 0.0,
+    )
+
+
+def _words(before: Assembly, after: Assembly, load: float) -> str:
+    parts = []
+    if after.target != before.target:
+        parts.append(f"a target of {after.target}")
+    if after.bounds != before.bounds:
+        parts.append(f"{after.bounds.least} to {after.bounds.most} cores")
+    if after.policy != before.policy:
+        parts.append(f"policy {after.policy}")
+    if load != 1.0:
+        parts.append(f"{load:g} times the load")
+    return ", ".join(parts) or "nothing changed"
+
+
+def _oracle_document(found: Oracle) -> dict[str, Any]:
+    return {
+        "core_seconds": round(found.core_seconds, 1),
+        "within_target": round(found.within, 4),
+    }
+
+
+def print_answer(found: Answer) -> None:
+    """Print the answer as a table, and how far to trust it."""
+    columns: list[tuple[str, Case | None, Oracle]] = [
+        ("as it was", found.real, found.oracle),
+        ("simulated", found.again, found.oracle),
+        ("oracle", None, found.oracle),
+    ]
+    if found.asked is not None and found.asked_oracle is not None:
+        columns.append(("what if", found.asked, found.asked_oracle))
+        columns.append(("its oracle", None, found.asked_oracle))
+    title = f"{found.seconds:,.0f} s of load; what if: {found.title}"
+    table = Table(title=title, title_justify="left")
+    table.add_column("")
+    for heading, _, _ in columns:
+        table.add_column(heading, justify="right", no_wrap=True)
+    cells = [_cells(case, least) for _, case, least in columns]
+    for label, *values in zip(_LABELS, *cells, strict=True):
+        table.add_row(label, *values)
+    out.print(table)
+    out.print(
+        f"The simulation of the run as it was is off by {found.off_points:+.1f} points of the"
+        f" seconds within target and by {found.off_cost:+.1%} of the core-seconds. Expect"
+        " the prediction to be off by as much."
+    )
+
+
+_LABELS = (
+    "seconds within target",
+    "core-seconds",
+    "core-hours",
+    "times the oracle's",
+    "changes",
+    "latency, mean",
+    "latency, p95",
+)
+
+
+def _cells(case: Case | None, least: Oracle) -> list[str]:
+    if case is None:
+        cost = least.core_seconds
+        shown = [f"{least.within:.1%}", f"{cost:,.0f}", f"{cost / 3600.0:,.2f}", "1.00"]
+        return shown + [""] * (len(_LABELS) - len(shown))
+    of = case.core_seconds / least.core_seconds if least.core_seconds > 0.0 else math.nan
+    return [
+        f"{case.within:.1%}",
+        f"{case.core_seconds:,.0f}",
+        f"{case.core_seconds / 3600.0:,.2f}",
+        f"{of:.2f}",
+        f"{case.changes:.0f}",
+        f"{case.mean_s:.2f} s",
+        f"{case.p95_s:.2f} s",
+    ]
