@@ -20,6 +20,8 @@ from pyspark.sql import SparkSession
 
 from tidegate.apps.surge import CORES, TARGET_S, surge_flow, warm_up
 from tidegate.benching import Bench, Options, at_least, at_most
+from tidegate.commands.recorded_assembly import assembly_of_run
+from tidegate.commands.whatif_answer import answer
 from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly
 from tidegate.spark.loop.loop import ControlLoop
@@ -147,6 +149,9 @@ def run(options: Options) -> Bench:
         finally:
             live.stop()
         records = list(live.loop.records)
+    assembly = assembly_of_run(records[0], None, None, None)
+    options.say("simulating it again")
+    again = answer(records, assembly, assembly, warm_up_s=20.0, seeds=3)
     found = summarise(records, warm_up_s=20.0, static_cores=CORES[1])
     figures: dict[str, Callable[[Sample], float]] = {
         "JVM heap after collection": lambda one: one.heap_bytes,
@@ -164,4 +169,11 @@ def run(options: Options) -> Bench:
     results.append({"what": "reversals, most in a minute", "in all": reversals_a_minute(records)})
     aims.append(at_most("reversals a minute", found.reversals / (seconds / 60.0), 1))
     aims.append(at_least("seconds within target", found.within_target or 0.0, 0.9))
+    used = found.core_seconds
+    results.append({"what": "core-seconds", "in all": round(used, 1)})
+    results.append({"what": "core-seconds, oracle", "in all": round(again.oracle.core_seconds, 1)})
+    results.append({"what": "core-seconds, whatif", "in all": round(again.again.core_seconds, 1)})
+    aims.append(at_most("core-seconds over the oracle's", used / again.oracle.core_seconds, 1.25))
+    aims.append(at_most("whatif: points off", abs(again.off_points), 3.0))
+    aims.append(at_most("whatif: core-seconds off", abs(again.off_cost), 0.07))
     return Bench("soak", results, aims)

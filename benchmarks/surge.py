@@ -2,13 +2,18 @@
 
 Operators sleep (as if they called a slow service), so that up to 16 tasks speed up on a machine
 with few cores. `static peak` has the cores that the micro-batch model gives for the highest load,
-and `static mean` those for the mean load.
+and `static mean` those for the mean load. The oracle is the least that holds the target when the
+future is known, with the costs that the run of our policy learned. `tidegate whatif` is tried on
+the records of that run: how far its simulation is from what really happened.
 """
 
 from typing import Any
 
 from tidegate.apps.surge import CORES, HIGH, LOW, TARGET_S, WARM_S, peak_cores, run_surge
 from tidegate.benching import Aim, Bench, Options, at_least, at_most
+from tidegate.commands.recorded_assembly import assembly_of_run
+from tidegate.commands.whatif_answer import answer
+from tidegate.control.record import Record
 from tidegate.spark.session import session
 from tidegate.view.summary import summarise
 
@@ -27,6 +32,7 @@ def run(options: Options) -> Bench:
     ]
     spark = session("local[16]", "bench-surge")
     results: list[dict[str, Any]] = []
+    ours_records: list[Record] = []
     options.say("warming up: the first contender is to find the JVM as the last one does")
     run_surge(spark, 30.0, policy="static", cores=peak)
     for name, policy, cores in contenders:
@@ -43,7 +49,21 @@ def run(options: Options) -> Bench:
                 "verified": surge.verified,
             }
         )
-    by_name = {row["policy"]: row for row in results}
+        if name == "latency":
+            ours_records = surge.records
+    runs = list(results)
+    by_name = {row["policy"]: row for row in runs}
+    assembly = assembly_of_run(ours_records[0], None, None, None)
+    found = answer(ours_records, assembly, assembly, warm_up_s=WARM_S)
+    least = found.oracle
+    results.append(
+        {
+            "policy": "oracle",
+            "within_target": round(least.within, 4),
+            "core_seconds": round(least.core_seconds, 1),
+        }
+    )
+    results.append({"policy": "whatif, as it was", **found.again.document()})
     ours, still = by_name["latency"], by_name["static peak"]
     elastic = [by_name["threshold"], by_name["spark dynamic allocation"]]
     better = sum(
@@ -61,15 +81,20 @@ def run(options: Options) -> Bench:
         "surge",
         results,
         [
-            at_least(f"seconds within {TARGET_S:g} s", ours["within_target"], 0.95),
+            at_least(f"seconds within {TARGET_S:g} s", ours["within_target"], 0.98),
+            at_most(
+                "core-seconds over the oracle's", ours["core_seconds"] / least.core_seconds, 1.25
+            ),
             at_most("core-seconds over static peak's", share, 0.6),
+            at_most("whatif: points off", abs(found.off_points), 3.0),
+            at_most("whatif: core-seconds off", abs(found.off_cost), 0.07),
             at_least("elastic alternatives beaten on both", better, len(elastic)),
             at_most("elastic alternatives as good for as little", as_good, 0),
             Aim(
                 "states equal a recomputation",
-                sum(row["verified"] for row in results),
-                f"= {len(results)}",
-                all(row["verified"] for row in results),
+                sum(row["verified"] for row in runs),
+                f"= {len(runs)}",
+                all(row["verified"] for row in runs),
             ),
         ],
     )

@@ -13,9 +13,12 @@ from tidegate.control.placement.place import Executors, place
 from tidegate.control.rehearsal import rehearse
 from tidegate.control.target import Target
 from tidegate.forecast.arma import ArmaForecaster
+from tidegate.models.microbatch.batch_cost import BatchCost
 from tidegate.models.queueing.network import SOURCE, Edge, Network, Operator
 from tidegate.models.queueing.stations import Queues
+from tidegate.sim.microbatch.oracle import OracleSegment, oracle
 from tidegate.sim.queueing.network import simulate
+from tidegate.workload.profile import constant
 
 
 def compile_models() -> None:
@@ -36,6 +39,8 @@ def compile_models() -> None:
     forecaster.forecast(5)
     executors = Executors.of([3, 3], [1e6, 2e6], [1e3, 2e3], [0, 1])
     place([4, 4], [[1, 0], [0, 1]], executors)
+    segment = OracleSegment(cost=BatchCost(fixed_s=0.2, work_s=0.01), imbalances=np.ones(4))
+    oracle(constant(100.0), 5.0, [segment], Target(1.0), range(1, 5))
 
 
 if __name__ == "__main__":

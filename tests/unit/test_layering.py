@@ -35,7 +35,7 @@ BELOW = {
 }
 """What each room may import besides itself. `apps` may import all of these but `benching`,
 `commands` all of them and `apps`, and `cli` everything."""
-BELOW["compiled"] = {"models", "forecast", "control", "sim"}
+BELOW["compiled"] = {"models", "forecast", "control", "sim", "workload"}
 BELOW["apps"] = set(BELOW) - {"benching"}
 BELOW["commands"] = set(BELOW)
 BELOW["cli"] = set(BELOW)

@@ -8,9 +8,9 @@ from typing import Any
 from rich.table import Table
 
 from tidegate.commands.output import out
-from tidegate.control.assemble import new_controller
 from tidegate.control.assembly import Assembly
 from tidegate.control.record import Record
+from tidegate.control.replay import as_it_began
 from tidegate.sim.microbatch.oracle import Oracle
 from tidegate.sim.microbatch.pipeline import simulate
 from tidegate.sim.microbatch.recorded import RecordedWorld, recorded_world
@@ -108,14 +108,14 @@ def answer(
     seconds = recorded.world.seconds
     count = seeds or max(1, min(_SEEDS, round(_SIMULATED_S / max(seconds, 1.0))))
     say(f"simulating {seconds:,.0f} s of load as it was, {count} time(s)")
-    again = _simulated(recorded, as_it_was, warm_up_s, count)
+    again = _simulated(recorded, records[0], as_it_was, warm_up_s, count)
     changed = asked != as_it_was or load != 1.0
     other = recorded.changed(load=load)
     found, least = None, None
     title = _words(as_it_was, asked, load)
     if changed:
         say(f"simulating it with {title}")
-        found = _simulated(other, asked, warm_up_s, count)
+        found = _simulated(other, records[0], asked, warm_up_s, count)
         least = other.oracle(asked.target, asked.bounds, asked.cores_per_executor)
     return Answer(
         real=_case(records, warm_up_s, as_it_was),
@@ -128,10 +128,12 @@ def answer(
     )
 
 
-def _simulated(recorded: RecordedWorld, assembly: Assembly, warm_up_s: float, seeds: int) -> Case:
+def _simulated(
+    recorded: RecordedWorld, first: Record, assembly: Assembly, warm_up_s: float, seeds: int
+) -> Case:
     cases = [
         _case(
-            simulate(recorded.changed(seed=seed).world, new_controller(assembly)).records,
+            simulate(recorded.changed(seed=seed).world, as_it_began(first, assembly)).records,
             warm_up_s,
             assembly,
         )

@@ -26,6 +26,7 @@ from tidegate.control.policy import Policy
 from tidegate.control.record import Record
 from tidegate.control.remembering import Remembering
 from tidegate.errors import AskedWrongly
+from tidegate.units import format_duration
 
 ShareOf: TypeAlias = Callable[[Claim], int | None]
 """Takes a pipeline's claim and returns its share of the application's cores; None: no limit."""
@@ -106,6 +107,9 @@ class Controller:
         self._assembly = assembly
         self._tick = 0
         self._at_s: float | None = None
+        self._recalled: dict[str, Any] | None = None
+        self._from: str | None = None
+        """Where the numbers of the first decision are from; None if it has none."""
         self._changed_s = -math.inf
         self._granted_at_change = 0
         self._predicted_s: float | None = None
@@ -137,6 +141,11 @@ class Controller:
         held_back = self._noted(decision, held_back, measurement)
         return self._record(measurement, decision, held_back, predicted_s, bottleneck, share)
 
+    @property
+    def began_with(self) -> str | None:
+        """Where its first numbers are from, in words; None if it began with none."""
+        return self._from
+
     def learned(self) -> dict[str, Any]:
         """What was learned until the last tick, as plain JSON values; empty before the first."""
         if self._at_s is None:
@@ -162,6 +171,8 @@ class Controller:
         for name, part in parts.items():
             if isinstance(part, Remembering):
                 part.recall(learned.get(name, {}), age_s)
+        self._recalled = {"now_s": now_s, "learned": dict(learned)}
+        self._from = f"begins with what a run learned that ended {format_duration(age_s)} ago"
 
     def _noted(
         self, decision: Decision, held_back: str | None, measurement: Measurement
@@ -200,6 +211,8 @@ class Controller:
         beliefs = dict(self.policy.beliefs) if isinstance(self.policy, Believer) else {}
         if predicted_s and measurement.latency is not None:
             beliefs["prediction_error"] = measurement.latency.mean_s / predicted_s - 1.0
+        if self._tick == 1 and self._from is not None:
+            decision = dataclasses.replace(decision, notes=(*decision.notes, self._from))
         return Record(
             tick=self._tick,
             policy=self.policy.name,
@@ -213,6 +226,7 @@ class Controller:
             bottleneck=bottleneck,
             share=share,
             assembly=self._assembly if self._tick == 1 else None,
+            recalled=self._recalled if self._tick == 1 else None,
         )
 
     def _held_back(self, decision: Decision, measurement: Measurement) -> str | None:

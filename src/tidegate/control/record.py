@@ -49,6 +49,9 @@ class Record:
     """Cores that the application's other pipelines left to this one; None: there were no others."""
     assembly: Mapping[str, Any] | None = None
     """What the controller was built from (`control/assembly.py`); only in a run's first record."""
+    recalled: Mapping[str, Any] | None = None
+    """What the controller began with (`Controller.recall`); only in a run's first record, and None
+    where it began with nothing."""
 
     def to_json(self) -> str:
         """The record as one line of JSON."""

@@ -47,11 +47,19 @@ def replay_runs(
         [
             Replayed(record, decision)
             for record, decision in zip(
-                run, replay(run, new_controller(assembly(run[0]))), strict=True
+                run, replay(run, as_it_began(run[0], assembly(run[0]))), strict=True
             )
         ]
         for run in runs_of(records)
     ]
+
+
+def as_it_began(first: Record, assembly: Assembly) -> Controller:
+    """A controller that begins with what the one of a recorded run began with."""
+    controller = new_controller(assembly)
+    if first.recalled is not None:
+        controller.recall(first.recalled["learned"], first.recalled["now_s"])
+    return controller
 
 
 def runs_of(records: Sequence[Record]) -> list[list[Record]]:

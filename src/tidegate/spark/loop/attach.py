@@ -14,7 +14,6 @@ from tidegate.control.controller import Controller
 from tidegate.control.decision import Decision
 from tidegate.control.measurement import Measurement
 from tidegate.errors import AskedWrongly
-from tidegate.recording import Recorder
 from tidegate.spark.loop.assembly import assembly_of
 from tidegate.spark.loop.boundary import (
     BatchBoundary,
@@ -79,7 +78,7 @@ def attach(
             negotiator,
             AttachedMeter(queries, negotiator, ExecutorTime(session)),
             tick_s=assembly.tick_s,
-            writer=None if given["records"] is None else recorder(Durable(str(given["records"]))),
+            place=None if given["records"] is None else Durable(str(given["records"])),
             note=note,
         )
         if isinstance(negotiator, ExecutorNegotiator):
@@ -121,11 +120,14 @@ class Attachment(Ticker):
         meter: AttachedMeter,
         *,
         tick_s: float,
-        writer: Recorder | None,
+        place: Durable | None,
         note: str | None,
     ) -> None:
         name = (query.name or str(query.id)) if query is not None else session.sparkContext.appName
-        super().__init__(controller, negotiator, name=str(name), tick_s=tick_s, writer=writer)
+        writer = None if place is None else recorder(place)
+        super().__init__(
+            controller, negotiator, name=str(name), tick_s=tick_s, writer=writer, place=place
+        )
         self.meter = meter
         self._context: Any = session.sparkContext._jsc.sc()
         self._query = query

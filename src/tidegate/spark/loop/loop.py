@@ -61,6 +61,7 @@ class ControlLoop(Ticker):
             name=run.name,
             tick_s=assembly.tick_s,
             writer=recorder(place),
+            place=place,
         )
         self._run = run
         self.assembly = assembly

@@ -23,8 +23,10 @@ from tidegate.logs import PipelineLogger, reason
 from tidegate.recording import Recorder
 from tidegate.spark.loop.decision_log import DecisionLog
 from tidegate.spark.loop.isolated import Isolated
+from tidegate.spark.loop.kept_learning import KeptLearning
 from tidegate.spark.loop.negotiate import Negotiator
 from tidegate.spark.measure.memory import remembered_records
+from tidegate.spark.state.files import Durable
 
 FAILURES_TO_KEEP_ALL = 3
 """After this many failed ticks in a row, the last decision on shedding is too old to follow."""
@@ -35,7 +37,10 @@ LONGEST_PAUSE_S = 30.0
 
 
 class Ticker(ABC):
-    """Runs a controller once a tick in its own thread, and keeps a record of each tick."""
+    """Runs a controller once a tick in its own thread, and keeps a record of each tick.
+
+    What the controller has learned is kept at `place`, if there is one.
+    """
 
     def __init__(
         self,
@@ -45,6 +50,7 @@ class Ticker(ABC):
         name: str,
         tick_s: float,
         writer: Recorder | None,
+        place: Durable | None = None,
     ) -> None:
         self.controller = controller
         self.negotiator = negotiator
@@ -64,6 +70,10 @@ class Ticker(ABC):
         self._tick_s = tick_s
         self._writer = writer
         self._writing = Isolated("writing records", self._log)
+        self._learning: KeptLearning | None = None
+        if place is not None:
+            self._learning = KeptLearning(place, controller, self._log)
+            self._learning.recall(time.time())
         self._watching: dict[int, Isolated] = {}
         """The isolation of each watcher, by its identity."""
         self._ended = threading.Event()
@@ -122,6 +132,8 @@ class Ticker(ABC):
         self.negotiator.close()
         if self._writer is not None:
             self._writing.call(self._writer.close)
+        if self._learning is not None and not self._thread.is_alive():
+            self._learning.close()
 
     def hurry(self, patience_s: float) -> bool:
         """Tick now, before the next one is due, and wait for it; False if that takes too long.
@@ -210,6 +222,8 @@ class Ticker(ABC):
         self._decisions.write(record)
         if self._writer is not None:
             self._writing.call(partial(self._writer.write, record))
+        if self._learning is not None:
+            self._learning.tick(record.measurement.at_s)
         for watcher in list(self.watchers):
             self._isolation(watcher).call(partial(watcher, record))
         return record
