@@ -8,8 +8,9 @@ import pytest
 import tidegate as tg
 from tidegate.apps.waiting import Waiting, waiting_map
 from tidegate.control.assemble import new_controller
+from tidegate.control.assembly import Assembly
 from tidegate.control.decision import Decision
-from tidegate.control.replay import replay
+from tidegate.control.replay import replay, replay_runs
 from tidegate.errors import AskedWrongly
 from tidegate.pipelines.functions import count
 from tidegate.recording import read_records
@@ -63,6 +64,38 @@ def test_its_records_replay_to_the_same_decisions(spark, tmp_path, wait_for) -> 
 
     again = replay(records, new_controller(loop.assembly))
     assert [bare(d) for d in again] == [bare(record.decision) for record in records]
+
+
+def test_a_restart_begins_with_what_was_learned(spark, tmp_path, wait_for) -> None:
+    place = str(tmp_path / "ck")
+    options = {"target": "1500 ms", "cores": (1, 4), "tasks": 1}
+
+    def run_until(done) -> ControlLoop:
+        run = flow_of(spark, "constant:20", wait_s=0.001).start(place, **options)
+        loop = loop_of(run)
+        try:
+            wait_for(lambda: loop.failure is not None or done(loop), run.queries["main"])
+        finally:
+            run.stop()
+        assert loop.failure is None
+        return loop
+
+    def knows(loop: ControlLoop) -> bool:
+        return bool(loop.records) and "main.w_s" in loop.records[-1].beliefs
+
+    before = run_until(knows)
+    assert before.records[0].recalled is None
+    after = run_until(lambda loop: len(loop.records) > 0)
+    first = after.records[0]
+    assert "main.w_s" in first.beliefs
+    assert any("begins with what a run learned" in note for note in first.decision.notes)
+    for loop, run in zip((before, after), replay_runs(read_records(place), again), strict=True):
+        assert len(run) == len(loop.records)
+        assert all(one.same for one in run)
+
+
+def again(first) -> Assembly:
+    return Assembly.of(first.assembly)
 
 
 def test_what_is_decided_holds_from_the_next_batch_on(spark, tmp_path, wait_for) -> None:

@@ -15,7 +15,7 @@ from tidegate.sim.microbatch.pipeline import simulate
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory) -> str:
     place = tmp_path_factory.mktemp("surge")
-    run = simulate(world(prompt=False, latency_window_s=3.0), controller())
+    run = simulate(world(prompt=False, latency_window_s=3.0), controller(2.0))
     with RecordWriter(place) as writer:
         for record in run.records:
             writer.write(record)

@@ -101,7 +101,10 @@ def begun_batch(
         mean_s += work_s / tasks
         slowest_s += work_s * delta / tasks
         first_s = first_s or duration_s + slowest_s * waves
-    noise = math.exp(random.normal(0.0, world.noise)) if world.noise else 1.0
+    if world.residuals:
+        noise = math.exp(world.residuals[random.integers(len(world.residuals))])
+    else:
+        noise = math.exp(random.normal(0.0, world.noise)) if world.noise else 1.0
     noise *= world.pace(at_s)
     if world.odd_batches and random.random() < world.odd_batches:
         noise *= 3.0

@@ -3,8 +3,8 @@
 The load is the rows of each micro-batch, spread over the time in which they arrived: between the
 starts of the batch before it and of itself. The costs are those that the model learns from the
 records, whatever policy decided. A machine is not equally fast all the time (a JVM compiles, a
-neighbour works), so the recorded durations over the modelled ones become the world's paces. What
-is left of them is its noise.
+neighbour works), so the recorded durations over the modelled ones become the world's paces, and
+what is left of them its noise.
 """
 
 import dataclasses
@@ -28,9 +28,10 @@ from tidegate.workload.profile import Profile
 
 _PACE_S = 5.0
 """A pace is the median over so many seconds to either side."""
-_ERA_S = 15.0
+_ERA_S = 10.0
 """Keys are counted over spans of this length: hot keys may change from one to the next."""
 _FEWEST_BATCHES = 8
+_FIRST_BATCHES = 4
 _LATENCY_WINDOW_S = 3.0
 """On Spark the latency of a tick is that of the batches that ended within so many seconds."""
 
@@ -100,7 +101,7 @@ def recorded_world(records: Sequence[Record]) -> RecordedWorld:
         cores=first.cores_asked,
         tick_s=first.tick_s or statistics.median(r.measurement.interval_s for r in records),
         grant_s=statistics.median(grants_s) if grants_s else 0.0,
-        noise=_noise(ratios, paces),
+        residuals=_residuals(ratios, paces),
         prompt=False,
         paces=paces,
         latency_window_s=_LATENCY_WINDOW_S,
@@ -138,14 +139,13 @@ def _learned(records: Sequence[Record]) -> dict[str, BatchCost]:
 
 
 def _batches(records: Sequence[Record], segment: str) -> list[BatchMeasurement]:
-    """The batches of a segment that had rows, in order."""
+    """The batches of a segment, in order."""
     found = [
         batch
         for record in records
         for one in record.measurement.segments
         if one.name == segment
         for batch in one.batches
-        if batch.rows + batch.shed_rows > 0
     ]
     return sorted(found, key=lambda batch: batch.ended_s)
 
@@ -181,20 +181,24 @@ def _ratios(
 
 
 def _paces(ratios: Sequence[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
-    """From each batch on, the median ratio of the batches around it."""
+    """From each batch on, the median ratio of the batches around it; of the first ones, their own.
+
+    The first batches of a run are slow, each in another way, and what they make a policy do costs
+    cores for a while.
+    """
     at = np.array([at_s for at_s, _ in ratios])
     ratio = np.array([one for _, one in ratios])
-    return tuple(
-        (float(at_s), float(np.median(ratio[np.abs(at - at_s) <= _PACE_S]))) for at_s in at
-    )
+    around = [float(np.median(ratio[np.abs(at - at_s) <= _PACE_S])) for at_s in at]
+    own = ratio[:_FIRST_BATCHES].tolist()
+    return tuple(zip(at.tolist(), own + around[len(own) :], strict=True))
 
 
-def _noise(ratios: Sequence[tuple[float, float]], paces: Sequence[tuple[float, float]]) -> float:
-    """The spread of what the paces leave, in logarithms; robust against single odd batches."""
-    left = [
-        math.log(one / pace) for (_, one), (_, pace) in zip(ratios, paces, strict=True) if one > 0.0
-    ]
-    return 1.4826 * statistics.median(abs(value) for value in left)
+def _residuals(
+    ratios: Sequence[tuple[float, float]], paces: Sequence[tuple[float, float]]
+) -> tuple[float, ...]:
+    """What the paces leave of the ratios, in logarithms."""
+    pairs = list(zip(ratios, paces, strict=True))[_FIRST_BATCHES:]
+    return tuple(math.log(one / pace) for (_, one), (_, pace) in pairs)
 
 
 def _imbalances(batches: Sequence[BatchMeasurement]) -> Vector:

@@ -98,6 +98,9 @@ class World:
     """The classes of the source's rows, each with its share of the rows."""
     worths: Mapping[str, Worth] = field(default_factory=dict)
     """What the rows of each class are worth."""
+    residuals: tuple[float, ...] = ()
+    """Logarithms of factors on the duration, of which each batch draws one in the place of `noise`:
+    a machine's odd batches are longer than a normal distribution has them."""
     paces: tuple[tuple[float, float], ...] = ()
     """From each of these seconds on, batches take so many times as long: a machine is not equally
     fast all the time."""
