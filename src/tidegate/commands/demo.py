@@ -86,6 +86,10 @@ def _tell(surge: "Surge", asked: dict[str, Any], picture: str, json: bool) -> No
         "shed": 0,
         "verified": surge.verified,
     }
+    least = _least(surge)
+    if least is not None:
+        document["oracle_core_seconds"] = round(least, 1)
+        document["cost_vs_oracle"] = round(summary.core_seconds / least, 4)
     if surge.interrupted:
         document["interrupted"] = True
     if picture:
@@ -102,7 +106,29 @@ def _tell(surge: "Surge", asked: dict[str, Any], picture: str, json: bool) -> No
             "batch recomputation",
             highlight=False,
         )
+        if least is not None:
+            out.print(
+                f"an oracle that knows the future would have used {least:,.0f} core-seconds; this "
+                f"run used {summary.core_seconds / least:.2f} times as many",
+                highlight=False,
+            )
         if picture:
             out.print(f"picture: {picture}", highlight=False)
     if not surge.verified:
         raise TidegateError("the state differs from a batch recomputation of the same rows")
+
+
+def _least(surge: "Surge") -> float | None:
+    """The least core-seconds that hold the target; None if the run was too short to tell."""
+    from tidegate.control.assembly import Assembly
+    from tidegate.sim.microbatch.recorded import recorded_world
+
+    document = surge.records[0].assembly
+    if document is None:
+        return None
+    assembly = Assembly.of(document)
+    try:
+        found = recorded_world(surge.records).oracle(assembly.target, assembly.bounds)
+    except AskedWrongly:
+        return None
+    return found.core_seconds if found.core_seconds > 0.0 else None
