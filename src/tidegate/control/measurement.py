@@ -63,6 +63,8 @@ class BatchMeasurement:
     latency_s: float | None = None
     """Mean sojourn of this batch's rows alone, where it can be measured. The latency of a tick may
     be taken over a longer window."""
+    parts_s: Mapping[str, float] = field(default_factory=dict)
+    """What the duration is made of, as far as it is told (`control/batch_parts.py` names them)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +81,8 @@ class SegmentMeasurement:
     """Those that ended during the tick, oldest first."""
     trigger_s: float = 0.0
     """Fixed trigger interval; 0: the next batch follows at once."""
+    loops: bool = False
+    """Whether its rows can come back to it through a loop."""
     between: bool = False
     """No batch is running: the next one waits for this decision, then takes the whole backlog."""
 

@@ -1,7 +1,8 @@
 """The latency target: a duration, for the mean sojourn or for one of its percentiles.
 
-Models predict means. In the steady state a row's sojourn is uniform between D and 2 D, where D is
-the duration of a micro-batch, so each percentile is a known multiple of the mean, 1.5 D.
+The latency policy plans by the predicted percentile itself (`models/microbatch/percentile`). Others
+plan by means: in the steady state of one segment a row's sojourn is uniform between D and 2 D,
+where D is the duration of a micro-batch, so each percentile is a known multiple of the mean, 1.5 D.
 """
 
 import math
@@ -33,6 +34,11 @@ class Target:
                 f"a target on percentile {self.percentile} is not possible; give 50, 95 or 99, or"
                 " none for the mean"
             )
+
+    @property
+    def share(self) -> float | None:
+        """The share of rows whose sojourn is to be within the target; None: the mean is."""
+        return None if self.percentile is None else self.percentile / 100.0
 
     @property
     def steady_ratio(self) -> float:

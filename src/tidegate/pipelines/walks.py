@@ -5,7 +5,7 @@ reads the sources in front of the merge.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from tidegate.pipelines.graph import Keyed, Map, Merge, Node, Segment, Source
 
@@ -68,6 +68,25 @@ def reader_counts(segment: Segment) -> Counter[str]:
     for write in segment.writes:
         counts.update(write.inputs)
     return counts
+
+
+def looped(segments: Iterable[Segment]) -> set[str]:
+    """The names of the segments whose rows can come back to them through channels."""
+    known = list(segments)
+    feeds = {
+        segment.name: {
+            other.name
+            for other in known
+            for write in segment.writes
+            if any(node.name == write.channel.name for node in other.reads)
+        }
+        for segment in known
+    }
+    reached = {name: set(direct) for name, direct in feeds.items()}
+    for _ in known:
+        for found in reached.values():
+            found |= {further for name in found for further in feeds[name]}
+    return {name for name, found in reached.items() if name in found}
 
 
 def _by_name(segment: Segment) -> dict[str, Node]:

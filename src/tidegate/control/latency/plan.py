@@ -1,8 +1,8 @@
 """Plans the fewest cores that hold the target at the planned load.
 
-Every segment is a micro-batch station. `provision` (DRS Alg. 2) gives the fewest cores for the
-latency aimed at. A backlog may need more of them to drain in time. The reserve for surges comes on
-top.
+Every segment is a micro-batch station. `fewest_cores` finds the fewest for the latency aimed at, a
+mean or a percentile of the sojourn through all segments. A backlog may need more of them to drain
+in time. The reserve for surges comes on top.
 """
 
 import dataclasses
@@ -16,11 +16,11 @@ from tidegate.control.allocation.allocate import (
     Infeasible,
     LatencyOutOfReach,
     assign,
-    provision,
 )
 from tidegate.control.bounds import Bounds
 from tidegate.control.latency.calibration import NEAR_FLOOR, Calibration
 from tidegate.control.latency.catch_up import cores_to_catch_up
+from tidegate.control.latency.fewest_cores import fewest_cores, predicted_s
 from tidegate.control.latency.load_ahead import LoadAhead
 from tidegate.control.latency.options import LatencyOptions
 from tidegate.control.latency.surge_reserve import surge_latency_s, with_reserve
@@ -89,12 +89,24 @@ class Planner:
         self, measurement: Measurement, ahead: LoadAhead, cores: dict[str, int]
     ) -> float:
         """The mean latency to expect on these cores at the planned rate, calibrated."""
-        stations = self._model.stations(measurement, growth(measurement, ahead), cores) or []
-        parts = [
-            station.visit_ratio * station.latency(k)
-            for station, k in zip(stations, cores.values(), strict=True)
-        ]
-        return sum(parts) * self._calibration.bias
+        return self._expected_s(measurement, ahead, cores, None) * self._calibration.bias
+
+    def expected_as_target_s(
+        self, measurement: Measurement, ahead: LoadAhead, cores: dict[str, int]
+    ) -> float:
+        """The latency to expect on these cores, of the kind that the target is for."""
+        share = self._calibration.share
+        return self._expected_s(measurement, ahead, cores, share) * self._calibration.factor
+
+    def _expected_s(
+        self,
+        measurement: Measurement,
+        ahead: LoadAhead,
+        cores: dict[str, int],
+        share: float | None,
+    ) -> float:
+        stations = self._model.stations(measurement, growth(measurement, ahead), cores)
+        return predicted_s(stations, list(cores.values()), share) if stations else 0.0
 
     def loses_surge(
         self, measurement: Measurement, ahead: LoadAhead, cores: dict[str, int], surge: float
@@ -120,7 +132,7 @@ class Planner:
         except Infeasible:
             return plan
         chosen = {name: int(k) for name, k in zip(names, allocation.cores, strict=True)}
-        return Plan(chosen, allocation.latency_s, plan.notes)
+        return Plan(chosen, predicted_s(stations, list(chosen.values()), None), plan.notes)
 
     def _with_reserve(
         self, measurement: Measurement, factor: float, plan: Plan, allowed: Bounds
@@ -138,7 +150,8 @@ class Planner:
             budget=allowed.most,
         )
         cores = {name: int(k) for name, k in zip(plan.cores, allocation.cores, strict=True)}
-        return dataclasses.replace(plan, cores=cores, latency_s=allocation.latency_s, surge=surge)
+        mean_s = predicted_s(stations, list(cores.values()), None)
+        return dataclasses.replace(plan, cores=cores, latency_s=mean_s, surge=surge)
 
     def _plan_with(
         self,
@@ -152,7 +165,8 @@ class Planner:
         assert stations is not None  # asked only once every segment is known
         names = [segment.name for segment in measurement.segments]
         most = [most_of(measurement, name, _ANY) for name in names]
-        mean_s = self._options.aim * self._target.latency_s / self._calibration.reach
+        goal_s = self._options.aim * self._target.latency_s / self._calibration.factor
+        share = self._calibration.share
         least = [
             self._to_catch_up(segment, station, min(limit, allowed.most))
             for segment, station, limit in zip(measurement.segments, stations, most, strict=True)
@@ -160,13 +174,13 @@ class Planner:
         notes: tuple[str, ...] = ()
         limit = None
         try:
-            allocation = provision(stations, mean_s, least=least, most=most)
+            allocation = fewest_cores(stations, goal_s, share, least=least, most=most)
         except LatencyOutOfReach as error:
-            floor_s = error.latency_reachable_s * self._calibration.reach
+            floor_s = error.latency_reachable_s * self._calibration.factor
             if floor_s > self._target.latency_s and self._model.settled(measurement):
                 notes = (self._floor_note(floor_s),)
             lowest_s = error.latency_reachable_s * NEAR_FLOOR
-            allocation = provision(stations, lowest_s, least=least, most=most)
+            allocation = fewest_cores(stations, lowest_s, share, least=least, most=most)
         except Infeasible:
             allocation = _overloaded(stations, most)
         if allocation.total > allowed.most:

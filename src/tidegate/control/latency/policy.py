@@ -95,7 +95,7 @@ class LatencyPolicy:
         current = {segment.name: max(segment.tasks, 1) for segment in measurement.segments}
         behind = self._calibration.behind(measurement)
         expected_s = self._planner.expected_s(measurement, ahead, current)
-        expected_as_target_s = expected_s * self._calibration.ratio
+        expected_as_target_s = self._planner.expected_as_target_s(measurement, ahead, current)
         if math.isfinite(expected_s):
             self._beliefs["expected_s"] = expected_as_target_s
         self._beliefs["needed_cores"] = float(plan.total)

@@ -3,6 +3,8 @@
 import math
 import statistics
 from collections import deque
+from collections.abc import Mapping
+from typing import Any
 
 from tidegate.control.measurement import BatchMeasurement
 
@@ -47,6 +49,14 @@ class Outliers:
         if expected_s is None or expected_s <= 0.0 or batch.duration_s <= 0.0:
             return None
         return self._odd(math.log(batch.duration_s / expected_s))
+
+    def learned(self) -> dict[str, Any]:
+        """How measured and expected durations compared so far."""
+        return {"ratios": list(self._ratios)}
+
+    def recall(self, learned: Mapping[str, Any]) -> None:
+        """Begin with the comparisons of an earlier run; the next batch is a first one again."""
+        self._ratios.extend(float(ratio) for ratio in learned.get("ratios", ())[-_MEMORY:])
 
     def _odd(self, ratio: float) -> str | None:
         others = sorted(self._ratios)

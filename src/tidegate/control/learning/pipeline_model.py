@@ -4,6 +4,9 @@ The latency policy, shedding and the sharing of cores all use this model. The co
 learn before any of them decides, so that they never disagree about what a row costs.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from tidegate.control.learning.segment_model import SegmentModel
 from tidegate.control.learning.shed_row_cost import ShedRowCost
 from tidegate.control.measurement import Measurement, SegmentMeasurement
@@ -15,6 +18,8 @@ class PipelineModel:
 
     def __init__(self) -> None:
         self._segments: dict[str, SegmentModel] = {}
+        self._recalled: dict[str, SegmentModel] = {}
+        """Segments of an earlier run that were not measured yet."""
         self._shed_row = ShedRowCost()
         self.kept_share = 1.0
         """The share of rows that the newest batch of the first segment kept."""
@@ -33,7 +38,24 @@ class PipelineModel:
                     if batch.rows > 0:
                         self.kept_share = batch.rows / (batch.rows + batch.shed_rows)
                 learned = self._shed_row.without(segment)
-            self._segments.setdefault(segment.name, SegmentModel()).learn(measurement, learned)
+            self.segment(segment.name).learn(measurement, learned)
+
+    def learned(self) -> dict[str, Any]:
+        """What was learned of each segment, to begin with after a restart."""
+        return {
+            "segments": {name: model.learned() for name, model in self._segments.items()},
+            "shed_row": self._shed_row.learned(),
+            "kept_share": self.kept_share,
+        }
+
+    def recall(self, learned: Mapping[str, Any], age_s: float) -> None:
+        """Begin with what an earlier run learned; segments that are gone are left out."""
+        for name, part in learned.get("segments", {}).items():
+            if part:
+                self._recalled[name] = SegmentModel()
+                self._recalled[name].recall(part, age_s)
+        self._shed_row.recall(learned.get("shed_row", {}), age_s)
+        self.kept_share = float(learned.get("kept_share", 1.0))
 
     @property
     def shed_row_s(self) -> float:
@@ -42,7 +64,9 @@ class PipelineModel:
 
     def segment(self, name: str) -> SegmentModel:
         """The model of one segment; an empty one if the segment was never measured."""
-        return self._segments.setdefault(name, SegmentModel())
+        if name not in self._segments:
+            self._segments[name] = self._recalled.pop(name, SegmentModel())
+        return self._segments[name]
 
     def knows(self, measurement: Measurement) -> bool:
         """Whether the cost of every segment is known."""
@@ -70,6 +94,7 @@ class PipelineModel:
                 visits,
                 segment.trigger_s,
                 cores=None if cores is None else cores[segment.name],
+                loops=segment.loops,
             )
             if station is None:
                 return None
@@ -93,4 +118,6 @@ class PipelineModel:
                 found[f"{name}.a1_s"] = model.cost.per_task_s
                 found[f"{name}.w_s"] = model.cost.work_s
                 found[f"{name}.imbalance"] = model.imbalance
+                found[f"{name}.noise"] = model.noise
+                found[f"{name}.start_up_s"] = model.start_up_s
         return found

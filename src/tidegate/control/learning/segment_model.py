@@ -1,15 +1,28 @@
-"""The model of one segment: its batch cost and its imbalance, both learned online."""
+"""The model of one segment: its batch cost, imbalance and noise, all learned online."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tidegate.control.batch_parts import BESIDE, SLOWEST, STARTING
 from tidegate.control.learning.outliers import NEW_TASKS, Outliers
 from tidegate.control.learning.smoothing import Alpha
-from tidegate.control.measurement import Measurement, SegmentMeasurement
+from tidegate.control.measurement import BatchMeasurement, Measurement, SegmentMeasurement
 from tidegate.control.shards.balance import THETA
 from tidegate.models.microbatch.batch_cost import BatchCost
-from tidegate.models.microbatch.batch_memory import BatchMemory
+from tidegate.models.microbatch.batch_memory import BatchMemory, ToldParts
 from tidegate.models.microbatch.station import MicroBatchStation
+
+_NOISE_MEMORY = 0.95
+_MOST_NOISE = 0.5
+"""The largest deviation, in the logarithm, that a single batch adds to the noise."""
+_STILL_HOLDS = 0.1
+"""The weight that is left to what was learned of a segment whose operators have changed."""
+_HALF_FORGOTTEN_S = 7 * 86_400.0
+"""What an earlier run learned counts half after so long."""
 
 
 class SegmentModel:
@@ -27,6 +40,15 @@ class SegmentModel:
         """Why the last batch was left out of learning; None if it was not."""
         self.settled = 0
         """Batches that ended since the tasks last changed."""
+        self.start_up_s = 0.0
+        """What one more task costs in the first batch that has it: its Python worker starts."""
+        self._start_up = Alpha(0.7)
+        self._off = Alpha(0.9)
+        self._off_s2 = Alpha(_NOISE_MEMORY)
+        self.noise = 0.0
+        """Standard deviation of a batch's duration around its cost, as a share of it."""
+        self._operators: frozenset[str] = frozenset()
+        self._at_s = 0.0
         self._tasks = 0
         self._slowly = Alpha(0.85)
         self._lasting = 1.0
@@ -36,10 +58,13 @@ class SegmentModel:
 
     def learn(self, measurement: Measurement, segment: SegmentMeasurement) -> None:
         """Learn from the batches of the tick, and fit again if there were any."""
+        self._at_s = measurement.at_s
+        self._notice_change(measurement, segment.name)
         self._suggest_work(measurement, segment)
         self._find_hottest(measurement, segment.name)
         learned = False
         for batch in segment.batches:
+            before = self._tasks
             self.settled = self.settled + 1 if batch.tasks == self._tasks else 0
             self._tasks = batch.tasks
             delta = max(batch.imbalance, 1.0)
@@ -47,10 +72,15 @@ class SegmentModel:
             if self.cost is not None:
                 expected_s = self.cost.duration_s(batch.rows, batch.tasks, delta)
             self.left_out = self._outliers.reason(batch, expected_s)
+            if self.left_out == NEW_TASKS and expected_s is not None and batch.tasks > before > 0:
+                more_s = max(batch.duration_s - expected_s, 0.0) / (batch.tasks - before)
+                self.start_up_s = self._start_up.update(more_s)
             if self.cost is None and self.left_out == NEW_TASKS:
                 self.left_out = None  # a batch that ran a little long is better than no batch
             if self.left_out is not None or batch.rows <= 0:
                 continue
+            if expected_s is not None and expected_s > 0.0 and batch.duration_s > 0.0:
+                self._learn_noise(math.log(batch.duration_s / expected_s))
             self.imbalance = max(self._imbalance.update(delta), 1.0)
             self._lasting = self._slowly.update(delta)
             self._memory.observe(
@@ -59,13 +89,20 @@ class SegmentModel:
                 duration_s=batch.duration_s,
                 imbalance=delta,
                 at_s=batch.ended_s,
+                told=told_parts(batch),
             )
             learned = True
         if learned:
             self.cost = self._memory.fit(measurement.at_s, self._work_s)
 
     def station(
-        self, rate: float, visits: float, interval_s: float, cores: int | None = None
+        self,
+        rate: float,
+        visits: float,
+        interval_s: float,
+        cores: int | None = None,
+        *,
+        loops: bool = False,
     ) -> MicroBatchStation | None:
         """The segment as a station at a rate of its own rows; None while its cost is unknown."""
         if self.cost is None:
@@ -76,7 +113,62 @@ class SegmentModel:
             imbalance=self.imbalance if cores is None else self.imbalance_on(cores),
             interval_s=interval_s,
             visit_ratio=max(visits, 1e-9),
+            loops=loops,
+            noise=self.noise,
         )
+
+    def learned(self) -> dict[str, Any]:
+        """What was learned, as plain values; empty before the first batch."""
+        if self.cost is None:
+            return {}
+        return {
+            "memory": self._memory.learned(),
+            "outliers": self._outliers.learned(),
+            "operators": sorted(self._operators),
+            "at_s": self._at_s,
+            "work_s": self._work_s,
+            "imbalance": self.imbalance,
+            "lasting": self._lasting,
+            "noise": self.noise,
+            "start_up_s": self.start_up_s,
+            "tasks": self._tasks,
+            "hottest": [self._hot, self._keyed, self._named],
+        }
+
+    def recall(self, learned: Mapping[str, Any], age_s: float) -> None:
+        """Begin with what an earlier run learned, with less weight the older it is."""
+        if not learned:
+            return
+        self._memory.recall(learned["memory"], 0.5 ** (max(age_s, 0.0) / _HALF_FORGOTTEN_S))
+        self._outliers.recall(learned["outliers"])
+        self._operators = frozenset(learned["operators"])
+        self._work_s = learned["work_s"]
+        if self._work_s is not None:
+            self._work.update(self._work_s)
+        self.imbalance = max(self._imbalance.update(float(learned["imbalance"])), 1.0)
+        self._lasting = self._slowly.update(float(learned["lasting"]))
+        self.noise = math.sqrt(self._off_s2.update(float(learned["noise"]) ** 2))
+        self.start_up_s = self._start_up.update(float(learned["start_up_s"]))
+        self._tasks = int(learned["tasks"])
+        self._hot, self._keyed, self._named = learned["hottest"]
+        self.cost = self._memory.fit(float(learned["at_s"]), self._work_s)
+
+    def _notice_change(self, measurement: Measurement, name: str) -> None:
+        """Trust what was recalled less if the segment's operators have changed since.
+
+        What a batch costs besides its rows is still a fair guess; where the rows are is not.
+        """
+        present = frozenset(op.name for op in measurement.operators if op.segment == name)
+        if self._operators and present and present != self._operators:
+            self._memory.forget(_STILL_HOLDS)
+            self._hot, self._keyed, self._named = 0.0, 0.0, ""
+        self._operators = present or self._operators
+
+    def _learn_noise(self, off: float) -> None:
+        """Learn the deviation of durations from the fit; a lasting difference is no noise."""
+        off = min(max(off, -_MOST_NOISE), _MOST_NOISE)
+        beyond = off - self._off.update(off)
+        self.noise = math.sqrt(self._off_s2.update(beyond * beyond))
 
     def imbalances(self, most: int) -> npt.NDArray[np.float64]:
         """`imbalance_on` for 1 to `most` cores."""
@@ -136,3 +228,11 @@ class SegmentModel:
                 keyed = operator.busy_s / busy_s
                 if hot * keyed >= self._hot * self._keyed or self._named == operator.name:
                     self._hot, self._keyed, self._named = hot, keyed, operator.name
+
+
+def told_parts(batch: BatchMeasurement) -> ToldParts | None:
+    """What a batch tells of its duration; None if it does not tell of its tasks."""
+    slowest_s = batch.parts_s.get(SLOWEST, 0.0)
+    if not 0.0 < slowest_s < batch.duration_s:
+        return None
+    return ToldParts(slowest_s, batch.parts_s.get(BESIDE, 0.0), batch.parts_s.get(STARTING, 0.0))

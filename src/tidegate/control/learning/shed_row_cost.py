@@ -1,6 +1,8 @@
 """The cost of a shed row (c_s of the overload paper): it is read and counted before it is shed."""
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +12,8 @@ _FADING = 0.98
 """Factor by which the weight of a batch shrinks with every newer one."""
 _LIKELY = 0.05
 """Prior: c_s is about this share of a row's work at most, as reading is much less than working."""
+_HALF_FORGOTTEN_S = 7 * 86_400.0
+"""What an earlier run learned counts half after so long."""
 _NOISE = 0.1
 """Spread of a batch's duration, as a share of it. The prior is weighed against this noise."""
 
@@ -44,6 +48,23 @@ class ShedRowCost:
         among = moments / np.outer(scale, scale) + 1e-9 * np.eye(3)
         solved = np.linalg.solve(among, self._product / scale) / scale
         self.row_s = float(min(max(solved[2], 0.0), row_s))
+
+    def learned(self) -> dict[str, Any]:
+        """The sums of the fit, and its result."""
+        return {
+            "moments": self._moments.tolist(),
+            "product": self._product.tolist(),
+            "row_s": self.row_s,
+        }
+
+    def recall(self, learned: Mapping[str, Any], age_s: float) -> None:
+        """Begin with the sums of an earlier run, with less weight the older they are."""
+        if not learned:
+            return
+        weight = 0.5 ** (max(age_s, 0.0) / _HALF_FORGOTTEN_S)
+        self._moments = weight * np.array(learned["moments"], dtype=np.float64)
+        self._product = weight * np.array(learned["product"], dtype=np.float64)
+        self.row_s = float(learned["row_s"])
 
     def without(self, segment: SegmentMeasurement) -> SegmentMeasurement:
         """The segment without the time that shed rows took, to fit the cost of kept rows to.

@@ -5,10 +5,16 @@ the same, and the work per row while the load does. Here batches of one kind (th
 within a factor of 1.4) share a cell. A new batch updates its own cell only; the others lose weight
 slowly with age. The fit is a least-squares fit of the relative errors of the cells, because a
 batch's noise is proportional to its duration. A weak prior decides what the cells cannot.
+
+Where batches tell what their duration is made of (`ToldParts`), the work of the tasks and the rest
+are fitted apart. A batch that follows a slow one has more rows because of that, so in a fit of the
+duration alone a slow minute of the machine would look like costly rows. And one number of tasks is
+enough then to predict others: the time that starting one more task takes is told, not guessed.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numba as nb
@@ -33,6 +39,22 @@ _WORK_SPREAD = 0.4
 """Prior relative error of the work per row that the tasks' busy time suggests."""
 
 
+_TOLD_SPREAD, _TOLD_LEAST_S = 0.5, 1e-3
+"""Prior relative error, and its least value, of what is told per task."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToldParts:
+    """What a batch tells of its duration."""
+
+    slowest_s: float
+    """The slowest task of each stage: delta (b0 + w N / k)."""
+    beside_s: float
+    """The part of `slowest_s` outside the user's functions, whatever the number of rows."""
+    starting_s: float
+    """Starting the tasks one after the other: about a1 k."""
+
+
 @dataclass(slots=True)
 class _Cell:
     tasks: int
@@ -41,6 +63,11 @@ class _Cell:
     duration_s: float
     batches: float
     at_s: float
+    rows: float = 0.0
+    slowest_s: float = 0.0
+    beside_s: float = 0.0
+    starting_s: float = 0.0
+    """These four are zero in a cell whose batches did not tell them."""
 
 
 class BatchMemory:
@@ -55,30 +82,89 @@ class BatchMemory:
         self._first_s: float | None = None
         self._cells: dict[tuple[int, int], _Cell] = {}
         self._last: _Cell | None = None
+        self._recalled = False
+        """Whether the times of all cells are relative to the start of this run."""
 
     @property
     def kinds(self) -> int:
         """How many kinds of batches have a cell."""
         return len(self._cells)
 
+    def learned(self) -> dict[str, Any]:
+        """The cells as plain values, their times relative to the newest one."""
+        if self._last is None or self._first_s is None:
+            return {}
+        cells = list(self._cells.values())
+        newest_s = max(cell.at_s for cell in cells)
+        return {
+            "cells": [{**asdict(cell), "at_s": cell.at_s - newest_s} for cell in cells],
+            "last": next((i for i, cell in enumerate(cells) if cell is self._last), 0),
+            "since_s": newest_s - self._first_s,
+        }
+
+    def recall(self, learned: Mapping[str, Any], weight: float) -> None:
+        """Begin with the cells of an earlier run, with a share of their weight.
+
+        Their times are taken to end where this run begins, which its first batch tells.
+        """
+        known = {one.name for one in fields(_Cell)}
+        cells = [
+            _Cell(**{name: value for name, value in entry.items() if name in known})
+            for entry in learned.get("cells", ())[:_MOST_CELLS]
+        ]
+        if not cells:
+            return
+        for cell in cells:
+            cell.batches *= weight
+        self._cells = {_kind(cell.tasks, cell.weighted_rows): cell for cell in cells}
+        self._last = cells[min(int(learned.get("last", 0)), len(cells) - 1)]
+        self._first_s = -float(learned.get("since_s", 0.0))
+        self._recalled = True
+
+    def forget(self, weight: float) -> None:
+        """Reduce the weight of all that was learned so far to a share of it."""
+        for cell in self._cells.values():
+            cell.batches *= weight
+
+    def _continue(self, at_s: float) -> None:
+        """Let recalled times end where this run begins."""
+        if self._recalled and self._first_s is not None:
+            for cell in self._cells.values():
+                cell.at_s += at_s
+            self._first_s += at_s
+        self._recalled = False
+
     def observe(
-        self, *, rows: float, tasks: int, duration_s: float, imbalance: float, at_s: float
+        self,
+        *,
+        rows: float,
+        tasks: int,
+        duration_s: float,
+        imbalance: float,
+        at_s: float,
+        told: ToldParts | None = None,
     ) -> None:
         """Learn from a batch that ended at `at_s`."""
+        self._continue(at_s - duration_s)
         if self._first_s is None:
             self._first_s = at_s - duration_s
         weighted = rows * imbalance
-        size = round(2.0 * math.log2(weighted)) if weighted >= 1.0 else -1
-        cell = self._cells.get((tasks, size))
-        if cell is None:
+        kind = _kind(tasks, weighted)
+        cell = self._cells.get(kind)
+        if cell is None or (told is not None and cell.slowest_s == 0.0):
             cell = _Cell(tasks, weighted, duration_s, 0.0, at_s)
-            self._cells[tasks, size] = cell
+            self._cells[kind] = cell
             if len(self._cells) > _MOST_CELLS:
                 oldest = min(self._cells, key=lambda key: self._cells[key].at_s)
                 del self._cells[oldest]
         share = max(_RENEWAL, 1.0 / (cell.batches + 1.0))
         cell.weighted_rows += share * (weighted - cell.weighted_rows)
         cell.duration_s += share * (duration_s - cell.duration_s)
+        if told is not None:
+            cell.rows += share * (rows - cell.rows)
+            cell.slowest_s += share * (told.slowest_s - cell.slowest_s)
+            cell.beside_s += share * (told.beside_s - cell.beside_s)
+            cell.starting_s += share * (told.starting_s - cell.starting_s)
         cell.batches = min(cell.batches + 1.0, _MOST_BATCHES)
         cell.at_s = at_s
         self._last = cell
@@ -90,8 +176,14 @@ class BatchMemory:
         it is known to be spare. The result is `None` before the first batch.
         """
         last = self._last
+        at_s = 0.0 if self._recalled else at_s
         if last is None or last.weighted_rows <= 0.0 or last.duration_s <= 0.0:
             return None
+        age_s = at_s - (at_s if self._first_s is None else self._first_s)
+        memory_s = min(self._memory_s, max(_YOUNGEST_S, age_s / 3.0))
+        if last.slowest_s > 0.0:
+            told = [cell for cell in self._cells.values() if cell.slowest_s > 0.0]
+            return _fit_parts(told, last, at_s, memory_s)
         cells = np.array(
             [
                 (cell.tasks, cell.weighted_rows, cell.duration_s, cell.batches, cell.at_s)
@@ -114,10 +206,67 @@ class BatchMemory:
                 (_NOISE / (_WORK_SPREAD * guess_s)) ** 2,
             ]
         )
-        age_s = at_s - (at_s if self._first_s is None else self._first_s)
-        memory_s = min(self._memory_s, max(_YOUNGEST_S, age_s / 3.0))
         fixed_s, per_task_s, row_s = _fit(cells, at_s, memory_s, guess, strength)
         return BatchCost(fixed_s=fixed_s, per_task_s=per_task_s, work_s=row_s)
+
+
+def _kind(tasks: int, weighted_rows: float) -> tuple[int, int]:
+    """Batches of one kind have the same tasks, and sizes within a factor of 1.4."""
+    return tasks, round(2.0 * math.log2(weighted_rows)) if weighted_rows >= 1.0 else -1
+
+
+def _fit_parts(cells: list[_Cell], last: _Cell, at_s: float, memory_s: float) -> BatchCost:
+    """Fit the slowest tasks, delta (b0 + w N / k), and the rest of the duration, a0 + a1 k, apart.
+
+    The prior of b0 is the tasks' time outside the user's functions, that of a1 the time in which
+    tasks were seen to start one after the other.
+    """
+    table = np.array(
+        [
+            (c.tasks, c.rows, c.weighted_rows, c.duration_s, c.slowest_s, c.beside_s, c.starting_s)
+            for c in cells
+        ]
+    )
+    tasks, rows, weighted, duration, slowest, beside, starting = table.T
+    imbalance = np.maximum(weighted / np.maximum(rows, 1e-9), 1.0)
+    weight = np.array([c.batches * math.exp(-max(at_s - c.at_s, 0.0) / memory_s) for c in cells])
+    weight = np.maximum(weight, 1e-12)
+    total = weight.sum()
+    busy = slowest / imbalance
+    beside_s = float(weight @ (beside / imbalance) / total)
+    start_s = float(weight @ (starting / tasks) / total)
+    task_s, row_s = _line(rows / tasks, busy, weight, beside_s, None)
+    fixed_s, per_task_s = _line(tasks, duration - slowest, weight, None, start_s, scale=duration)
+    now = max(last.weighted_rows / max(last.rows, 1e-9), 1.0)
+    return BatchCost(fixed_s=fixed_s + task_s * now, per_task_s=per_task_s, work_s=row_s)
+
+
+def _line(
+    x: Any,
+    y: Any,
+    weight: Any,
+    intercept: float | None,
+    slope: float | None,
+    *,
+    scale: Any = None,
+) -> tuple[float, float]:
+    """The line through (x, y) with neither part negative, drawn to a prior intercept or slope."""
+    deviation = np.maximum(_NOISE * (y if scale is None else scale), _TOLD_LEAST_S)
+    weight = weight / deviation**2
+    moments = np.array([[weight.sum(), weight @ x], [weight @ x, weight @ (x * x)]])
+    product = np.array([weight @ y, weight @ (x * y)])
+    for place, told in enumerate((intercept, slope)):
+        if told is not None:
+            strength = (_TOLD_SPREAD * told + _TOLD_LEAST_S) ** -2
+            moments[place, place] += strength
+            product[place] += strength * told
+    moments += np.diag(1e-12 * np.diag(moments) + 1e-300)
+    begin, rise = np.linalg.solve(moments, product)
+    if rise < 0.0:
+        begin, rise = product[0] / moments[0, 0], 0.0
+    elif begin < 0.0:
+        begin, rise = 0.0, product[1] / moments[1, 1]
+    return max(float(begin), 0.0), max(float(rise), 0.0)
 
 
 @nb.njit(cache=True)

@@ -3,10 +3,12 @@
 With D the steady duration of a batch (`batch_cost`), E[T] = 1.5 D. docs/models.md derives this.
 """
 
+import math
 from dataclasses import dataclass
 
 from tidegate.errors import AskedWrongly
 from tidegate.models.microbatch.batch_cost import SOJOURN_BATCHES, BatchCost
+from tidegate.models.microbatch.percentile import SojournTime, Way
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +23,10 @@ class MicroBatchStation:
     interval_s: float = 0.0
     """P: the fixed trigger interval; with zero a batch starts as soon as the last one ends."""
     visit_ratio: float = 1.0
+    loops: bool = False
+    """Whether rows come back to it: a visit ratio above 1 then counts passes, not more rows."""
+    noise: float = 0.0
+    """Standard deviation of a batch's duration around its cost, as a share of it."""
 
     def __post_init__(self) -> None:
         if not (self.arrival_rate >= 0.0 and self.imbalance >= 1.0 and self.interval_s >= 0.0):
@@ -57,6 +63,47 @@ class MicroBatchStation:
         """
         duration_s = self.duration_s(tasks)
         return max(SOJOURN_BATCHES * duration_s, self.interval_s / 2.0 + duration_s)
+
+    def noise_on(self, tasks: int) -> float:
+        """The relative deviation of a batch's duration, given the time in which it is gathered.
+
+        The number of rows varies as well, by its root, as rows arrive at random.
+        """
+        duration_s = self.duration_s(tasks)
+        cycle_s = max(duration_s, self.interval_s)
+        rows = self.arrival_rate * cycle_s
+        if not 0.0 < rows < math.inf:
+            return self.noise
+        worked = self.load / tasks * cycle_s / duration_s
+        return math.sqrt(self.noise**2 + worked**2 / rows)
+
+    def spread_on(self, tasks: int) -> float:
+        """s: the relative deviation of the durations of batches that follow each other.
+
+        A batch that takes longer gathers more rows for the next: y' = rho y + noise, so the
+        deviations are those of the noise, raised by 1 / sqrt(1 - rho^2).
+        """
+        rho = min(self.load / tasks, 0.999)
+        return self.noise_on(tasks) / math.sqrt(1.0 - rho * rho)
+
+    def sojourn(self, tasks: int) -> SojournTime:
+        """The distribution of the sojourn of its rows, in the steady state.
+
+        Without a fixed interval, or if batches outlast it, a batch is gathered while the one before
+        it runs. With an interval it is gathered during the interval, whatever batches take.
+        """
+        duration_s = self.duration_s(tasks)
+        if duration_s >= self.interval_s:
+            noise_s = self.noise_on(tasks) * duration_s if duration_s < math.inf else 0.0
+            longer_s = min(self.load / tasks, 1.0) * duration_s
+            way = Way(1.0, duration_s, longer_s, noise_s)
+            return SojournTime(duration_s, self.spread_on(tasks), (way,))
+        way = Way(1.0, duration_s, 0.0, self.noise_on(tasks) * duration_s)
+        return SojournTime(self.interval_s, 0.0, (way,))
+
+    def percentile(self, tasks: int, share: float) -> float:
+        """The sojourn that this share of its rows do not exceed; infinite when it is unstable."""
+        return math.inf if tasks <= self.load else self.sojourn(tasks).percentile(share)
 
     def surge_latency(self, tasks: int, factor: float) -> float:
         """Mean latency of the first batch after the arrival rate rose by `factor`.

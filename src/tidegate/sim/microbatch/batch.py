@@ -38,6 +38,10 @@ class SimulatedBatch:
     shard_rows: dict[str, Vector]
     tasks_of: dict[str, int]
     imbalances: dict[str, float]
+    slowest_s: float = 0.0
+    """The time of the slowest tasks of its stages."""
+    starting_s: float = 0.0
+    """The time that its number of tasks costs."""
 
     def busy_within(self, begin_s: float, end_s: float) -> float:
         """Its core seconds of work within a span, if work is spread evenly over its duration."""
@@ -124,4 +128,6 @@ def begun_batch(
         shard_rows=shard_rows,
         tasks_of=dict(one.tasks),
         imbalances=imbalances,
+        slowest_s=slowest_s * waves * noise,
+        starting_s=segment.per_task_s * widest * noise,
     )

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tidegate.control.batch_parts import SLOWEST, STAGES, STARTING
 from tidegate.control.measurement import (
     BatchMeasurement,
     Latency,
@@ -57,6 +58,11 @@ def segment_measurement(
                 duration_s=batch.ended_s - batch.started_s,
                 ended_s=starts_s + batch.ended_s,
                 shed_rows=round(batch.offered - batch.rows),
+                parts_s={
+                    SLOWEST: batch.slowest_s,
+                    STARTING: batch.starting_s,
+                    STAGES: batch.ended_s - batch.started_s - batch.slowest_s - batch.starting_s,
+                },
             )
             for number, batch in ended
         ),

@@ -153,9 +153,7 @@ class PipelineSimulation:
     def _advance(self, one: RunningSegment, until_s: float) -> None:
         while True:
             if one.batch is None:
-                at_s = max(one.free_s, one.queue.next_ready_s())
-                if one.segment.trigger_s > 0.0 and at_s < math.inf:
-                    at_s = math.ceil(at_s / one.segment.trigger_s - 1e-9) * one.segment.trigger_s
+                at_s = self._next_begin_s(one)
                 if at_s > until_s:
                     return
                 one.batch = self._begin(one, at_s)
@@ -163,6 +161,19 @@ class PipelineSimulation:
                 return
             self._end(one, one.batch)
             one.batch = None
+
+    def _next_begin_s(self, one: RunningSegment) -> float:
+        """When the next batch begins: once there are rows, and at a multiple of a fixed interval.
+
+        A batch that outlasts its interval is followed at once, as on Spark.
+        """
+        ready_s = one.queue.next_ready_s()
+        every_s = one.segment.trigger_s
+        if every_s <= 0.0 or ready_s == math.inf:
+            return max(one.free_s, ready_s)
+        due_s = (math.floor(one.begun_s / every_s + 1e-9) + 1) * every_s if one.batches else 0.0
+        at_s = max(one.free_s, due_s)
+        return at_s if ready_s <= at_s else math.ceil(ready_s / every_s - 1e-9) * every_s
 
     def _begin(self, one: RunningSegment, at_s: float) -> SimulatedBatch:
         arrived_s, counts = one.queue.take(at_s)

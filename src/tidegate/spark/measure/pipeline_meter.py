@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from tidegate.control.learning.sojourn import SojournWindow
 from tidegate.control.measurement import Measurement, SegmentMeasurement
 from tidegate.control.row_counts import SourceCount, added
+from tidegate.pipelines.walks import looped
 from tidegate.spark.batch.batch_clock import TickClock
 from tidegate.spark.batch.plan import OperatorPlan
 from tidegate.spark.batch.result import BatchResult
@@ -79,6 +80,7 @@ class PipelineMeter:
             )
             for name, part in run.segments.items()
         }
+        self._looped = looped(part.segment for part in run.segments.values())
         self._arrivals = Arrivals(self._views)
         self._busy = BusyCores()
         self._clock = TickClock(time.time())
@@ -212,6 +214,7 @@ class PipelineMeter:
             tasks=max(tasks, default=1),
             batches=batches,
             trigger_s=view.trigger_s,
+            loops=view.name in self._looped,
             between=view.waits,
         )
 

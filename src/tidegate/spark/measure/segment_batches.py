@@ -15,6 +15,7 @@ from tidegate.control.learning.sojourn import BatchStamps, Stamps, mean_sojourn_
 from tidegate.control.measurement import BatchMeasurement
 from tidegate.spark.batch.report import TaskReport
 from tidegate.spark.batch.result import BatchResult
+from tidegate.spark.measure.batch_parts import batch_parts
 from tidegate.spark.measure.progress import BatchProgress
 from tidegate.spark.measure.query_meter import QueryMeter
 from tidegate.spark.measure.running_batch import offered_stamps
@@ -148,6 +149,7 @@ class SegmentBatches:
             ended_s=progress.end_us / 1e6,
             outlier=outlier,
             latency_s=mean_sojourn_s(batch.kept),
+            parts_s=batch_parts(result, progress),
         )
 
 
