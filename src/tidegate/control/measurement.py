@@ -81,6 +81,8 @@ class SegmentMeasurement:
     """Those that ended during the tick, oldest first."""
     trigger_s: float = 0.0
     """Fixed trigger interval; 0: the next batch follows at once."""
+    apart: bool = False
+    """Whether its rows come from outside although it is not the first segment."""
     loops: bool = False
     """Whether its rows can come back to it through a loop."""
     between: bool = False

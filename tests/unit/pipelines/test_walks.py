@@ -18,6 +18,7 @@ from tidegate.pipelines.graph import (
 from tidegate.pipelines.walks import (
     direct_keyed,
     first_reader,
+    looped,
     origins,
     reader_counts,
     sole_reader,
@@ -105,3 +106,25 @@ def test_a_source_that_goes_straight_into_a_channel_or_a_sink_has_no_reader() ->
     assert sole_reader(segment, "in") is None
     assert reader_counts(segment)["in"] == 2
     assert timed_readers(segment) == set()
+
+
+def test_segments_on_a_cycle_of_channels_are_looped_and_others_are_not() -> None:
+    graph = Graph("p")
+    for node in (
+        source("in"),
+        Channel(name="again", inputs=(), schema=ROWS, loop=True),
+        Merge(name="both", inputs=("in", "again"), schema=ROWS),
+        map_of("first", "both"),
+        Channel(name="cut", inputs=("first",), schema=ROWS),
+        map_of("second", "cut"),
+        Channel(name="end", inputs=("second",), schema=ROWS),
+        map_of("third", "end"),
+        Sink(name="out", inputs=("third",), schema=ROWS, format="noop"),
+    ):
+        graph.add(node)
+    segments = {segment.name for segment in graph.segments()}
+    assert looped(graph.segments()) == set(), "nothing is fed back yet"
+    graph.feeds["again"] = ["second"]
+    found = looped(graph.segments())
+    assert found == {one for one in segments if one != "end"} & found
+    assert "end" not in found and len(found) >= 2

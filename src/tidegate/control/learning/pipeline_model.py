@@ -95,6 +95,7 @@ class PipelineModel:
                 segment.trigger_s,
                 cores=None if cores is None else cores[segment.name],
                 loops=segment.loops,
+                apart=segment.apart,
             )
             if station is None:
                 return None

@@ -103,6 +103,7 @@ class SegmentModel:
         cores: int | None = None,
         *,
         loops: bool = False,
+        apart: bool = False,
     ) -> MicroBatchStation | None:
         """The segment as a station at a rate of its own rows; None while its cost is unknown."""
         if self.cost is None:
@@ -114,6 +115,7 @@ class SegmentModel:
             interval_s=interval_s,
             visit_ratio=max(visits, 1e-9),
             loops=loops,
+            apart=apart,
             noise=self.noise,
         )
 

@@ -10,7 +10,9 @@ one formula, solved for the load, the cores, or the share of rows to keep.
 import math
 from dataclasses import dataclass
 
-from scipy.special import ndtri
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr, ndtri
 
 from tidegate.errors import AskedWrongly
 
@@ -131,6 +133,28 @@ def chance_imbalance(rows: float, tasks: int) -> float:
         return 1.0
     highest = float(ndtri((tasks - 0.375) / (tasks + 0.25)))
     return min(1.0 + highest * math.sqrt((tasks - 1) / rows), float(tasks))
+
+
+def routed_imbalance(shares: npt.ArrayLike, rows: float) -> float:
+    """delta when N rows fall on tasks that get these shares of them.
+
+    The rows of a task are normally distributed around its share, so the fullest task has
+    E[max] = low + the integral of 1 - Phi_1 ... Phi_k rows, with Phi_j the distribution of task j.
+    """
+    parts = np.asarray(shares, np.float64)
+    tasks = len(parts)
+    if rows <= 0.0 or tasks <= 1:
+        return 1.0
+    mean = rows * parts
+    deviation = np.sqrt(np.maximum(mean * (1.0 - parts), 1e-12))
+    low, high = float(mean.max()), float((mean + 6.0 * deviation).max())
+    at, step = np.linspace(low, high, 256, retstep=True)
+    below = ndtr((at[:, None] - mean) / deviation).prod(axis=1)
+    # The maximum is rarely below the largest mean; what it falls short of there is added below.
+    under = np.linspace(float((mean - 6.0 * deviation).max()), low, 256)
+    short = float(ndtr((under[:, None] - mean) / deviation).prod(axis=1).mean())
+    fullest = low - short * (low - float(under[0])) + float((1.0 - below).sum()) * float(step)
+    return min(max(fullest / (rows / tasks), 1.0), float(tasks))
 
 
 def reachable_s(target_s: float, floor_s: float) -> float:

@@ -82,6 +82,7 @@ class BatchMemory:
         self._first_s: float | None = None
         self._cells: dict[tuple[int, int], _Cell] = {}
         self._last: _Cell | None = None
+        self._fitted_s = -math.inf
         self._recalled = False
         """Whether the times of all cells are relative to the start of this run."""
 
@@ -91,15 +92,15 @@ class BatchMemory:
         return len(self._cells)
 
     def learned(self) -> dict[str, Any]:
-        """The cells as plain values, their times relative to the newest one."""
+        """The cells as plain values, their times relative to the last fit."""
         if self._last is None or self._first_s is None:
             return {}
         cells = list(self._cells.values())
-        newest_s = max(cell.at_s for cell in cells)
+        now_s = max(self._fitted_s, *(cell.at_s for cell in cells))
         return {
-            "cells": [{**asdict(cell), "at_s": cell.at_s - newest_s} for cell in cells],
+            "cells": [{**asdict(cell), "at_s": cell.at_s - now_s} for cell in cells],
             "last": next((i for i, cell in enumerate(cells) if cell is self._last), 0),
-            "since_s": newest_s - self._first_s,
+            "since_s": now_s - self._first_s,
         }
 
     def recall(self, learned: Mapping[str, Any], weight: float) -> None:
@@ -132,6 +133,7 @@ class BatchMemory:
             for cell in self._cells.values():
                 cell.at_s += at_s
             self._first_s += at_s
+            self._fitted_s += at_s
         self._recalled = False
 
     def observe(
@@ -176,7 +178,7 @@ class BatchMemory:
         it is known to be spare. The result is `None` before the first batch.
         """
         last = self._last
-        at_s = 0.0 if self._recalled else at_s
+        at_s = self._fitted_s = 0.0 if self._recalled else at_s
         if last is None or last.weighted_rows <= 0.0 or last.duration_s <= 0.0:
             return None
         age_s = at_s - (at_s if self._first_s is None else self._first_s)

@@ -42,22 +42,29 @@ class Way:
     """b: what a batch takes longer, per relative deviation of the span in which it is gathered."""
     noise_s: float
     """sigma: the deviation of the time that all its batches and waits take."""
+    span_s: float
+    """S: the time in which a batch of its first segment is gathered."""
+    spread: float
+    """s: the relative deviation of that time from batch to batch, at most `MOST_SPREAD`."""
+
+    @property
+    def mean_s(self) -> float:
+        """E[T] of this way. Long spans hold more rows, so y has the mean s^2 over the rows."""
+        square = self.spread**2
+        return self.fixed_s + self.longer_s * square + self.span_s * (1.0 + square) / 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class SojournTime:
     """The distribution of the sojourn over all rows."""
 
-    span_s: float
-    """S: the time in which a batch of the first segment is gathered."""
-    spread: float
-    """s: the relative deviation of that time from batch to batch."""
     ways: tuple[Way, ...]
+    """Their shares add up to 1."""
 
     @property
     def mean_s(self) -> float:
         """E[T]."""
-        return sum(way.share * self._way_mean_s(way) for way in self.ways)
+        return sum(way.share * way.mean_s for way in self.ways)
 
     def percentile(self, share: float) -> float:
         """The sojourn that this share of the rows do not exceed."""
@@ -65,31 +72,24 @@ class SojournTime:
             raise AskedWrongly(f"a share of {share:g} rows is not possible; give one within 0 to 1")
         if not self.mean_s < math.inf:
             return math.inf
-        table = np.array([(w.share, w.fixed_s, w.longer_s, w.noise_s) for w in self.ways])
-        return float(_percentile(share, self.span_s, self._used_spread, table))
-
-    @property
-    def _used_spread(self) -> float:
-        return min(self.spread, MOST_SPREAD)
-
-    def _way_mean_s(self, way: Way) -> float:
-        """E[T] of one way. Long spans hold more rows, so y has the mean s^2 over the rows."""
-        square = self._used_spread**2
-        return way.fixed_s + way.longer_s * square + self.span_s * (1.0 + square) / 2.0
+        table = np.array(
+            [(w.share, w.fixed_s, w.longer_s, w.noise_s, w.span_s, w.spread) for w in self.ways]
+        )
+        return float(_percentile(share, table))
 
 
 @nb.njit(cache=True)
-def _percentile(share: float, span_s: float, spread: float, ways: Any) -> float:
+def _percentile(share: float, ways: Any) -> float:
     """Bisect the distribution function between bounds that no row leaves in practice."""
     low, high = np.inf, 0.0
     for index in range(len(ways)):
-        _, fixed_s, longer_s, noise_s = ways[index]
+        _, fixed_s, longer_s, noise_s, span_s, spread = ways[index]
         reach_s = 6.0 * (noise_s + spread * (abs(longer_s) + span_s))
         low = min(low, fixed_s - reach_s)
         high = max(high, fixed_s + span_s + reach_s)
     for _ in range(_STEPS):
         middle = 0.5 * (low + high)
-        if _upto(middle, span_s, spread, ways) < share:
+        if _upto(middle, ways) < share:
             low = middle
         else:
             high = middle
@@ -97,18 +97,20 @@ def _percentile(share: float, span_s: float, spread: float, ways: Any) -> float:
 
 
 @nb.njit(cache=True)
-def _upto(at_s: float, span_s: float, spread: float, ways: Any) -> float:
+def _upto(at_s: float, ways: Any) -> float:
     """The share of the rows whose sojourn is at most `at_s`."""
-    found = total = 0.0
-    for point in range(len(_POINTS)):
-        y = spread * _POINTS[point]
-        weight = _WEIGHTS[point] * (1.0 + y)
-        total += weight
-        for index in range(len(ways)):
-            part, fixed_s, longer_s, noise_s = ways[index]
+    found = 0.0
+    for index in range(len(ways)):
+        share, fixed_s, longer_s, noise_s, span_s, spread = ways[index]
+        inside = total = 0.0
+        for point in range(len(_POINTS)):
+            y = spread * _POINTS[point]
+            weight = _WEIGHTS[point] * (1.0 + y)
+            total += weight
             begin_s = fixed_s + longer_s * y
-            found += weight * part * _below(at_s - begin_s, span_s * (1.0 + y), noise_s)
-    return found / total
+            inside += weight * _below(at_s - begin_s, span_s * (1.0 + y), noise_s)
+        found += share * inside / total
+    return found
 
 
 @nb.njit(cache=True)

@@ -8,9 +8,10 @@ one is busy all the time: a batch that comes waits until the running one ends, h
 average. docs/models.md derives the formulas.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidegate.models.microbatch.percentile import MOST_SPREAD, SojournTime, Way
 from tidegate.models.microbatch.station import MicroBatchStation
@@ -49,19 +50,43 @@ def total_percentile(
 def total_sojourn(
     stations: Sequence[MicroBatchStation], cores: Sequence[int]
 ) -> SojournTime | None:
-    """The distribution of the sojourn; None if a station cannot keep up."""
-    first = stations[0]
+    """The distribution of the sojourn; None if a station cannot keep up.
+
+    A station whose rows come from outside begins a sequence of its own. A row passes one of them,
+    each with the share of the rows that arrives there.
+    """
     if any(k <= station.load for station, k in zip(stations, cores, strict=True)):
         return None
-    own = first.sojourn(cores[0])
+    begins = [0, *(n for n, one in enumerate(stations) if n > 0 and one.apart), len(stations)]
+    arriving = sum(_entered(stations[begin]) for begin in begins[:-1])
+    ways: list[Way] = []
+    for begin, end in itertools.pairwise(begins):
+        entered = _entered(stations[begin])
+        share = entered / arriving if arriving > 0.0 else 1.0
+        through = _through(stations[begin:end], cores[begin:end], entered)
+        ways += through if share == 1.0 else [replace(w, share=share * w.share) for w in through]
+    return SojournTime(tuple(ways))
+
+
+def _entered(first: MicroBatchStation) -> float:
+    """Rows that come to a sequence from outside, per row; those of a loop come again."""
+    return 1.0 if first.loops else first.visit_ratio
+
+
+def _through(
+    stations: Sequence[MicroBatchStation], cores: Sequence[int], entered: float
+) -> list[Way]:
+    """The ways through stations in sequence; `entered` rows come to them per row from outside."""
+    first = stations[0]
+    (own,) = first.sojourn(cores[0]).ways
     duration_s = first.duration_s(cores[0])
     came = _Handover(max(duration_s, first.interval_s), own.spread, first.interval_s, duration_s)
     later = []
     for station, k in zip(stations[1:], cores[1:], strict=True):
-        visit, came = _visit(station, k, came)
+        visit, came = _visit(station, k, came, entered)
         later.append(visit)
     again = _again(first, cores[0], alone=not any(visit.loops for visit in later))
-    return SojournTime(own.span_s, own.spread, tuple(_ways(own.ways[0], again, later)))
+    return _ways(own, again, later)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +102,12 @@ class _Handover:
     """How long after its trigger a batch of that segment ends."""
 
 
-def _visit(station: MicroBatchStation, cores: int, came: _Handover) -> tuple[_Later, _Handover]:
+def _visit(
+    station: MicroBatchStation, cores: int, came: _Handover, entered: float
+) -> tuple[_Later, _Handover]:
     """One visit to a later station, and how it hands its own batches over."""
     share = station.load / cores
+    visits = station.visit_ratio / max(entered, 1e-9)
     overhead_s = station.cost.overhead_s(cores)
     interval_s = station.interval_s
     steady_s = overhead_s / (1.0 - share)
@@ -91,7 +119,13 @@ def _visit(station: MicroBatchStation, cores: int, came: _Handover) -> tuple[_La
         wait_s, vary = cycle_s / 2.0 * (1.0 + spread**2), cycle_s**2 / 12.0
         noise = spread if spread > 0.0 else station.noise_on(cores)
         variance = vary + (noise * duration_s) ** 2
-        later = _Later(station.visit_ratio, station.loops, wait_s + duration_s, 0.0, variance)
+        later = _Later(
+            station.visit_ratio / max(entered, 1e-9),
+            station.loops,
+            wait_s + duration_s,
+            0.0,
+            variance,
+        )
         return later, _Handover(cycle_s, spread, interval_s, duration_s)
     duration_s = overhead_s + share * came.every_s
     noise_s = station.noise_on(cores) * duration_s
@@ -109,7 +143,11 @@ def _visit(station: MicroBatchStation, cores: int, came: _Handover) -> tuple[_La
         vary = wait_s**2
     longer_s = share * came.every_s if came.spread > 0.0 else 0.0
     later = _Later(
-        station.visit_ratio, station.loops, wait_s + duration_s, longer_s, noise_s**2 + vary
+        station.visit_ratio / max(entered, 1e-9),
+        station.loops,
+        wait_s + duration_s,
+        longer_s,
+        noise_s**2 + vary,
     )
     return later, _Handover(came.every_s, came.spread, interval_s, duration_s)
 
@@ -144,14 +182,18 @@ def _ways(own: Way, again: _Later, later: Sequence[_Later]) -> list[Way]:
         for visit in later:
             reached = left if visit.loops else min(visit.visit_ratio, left)
             if left - reached > _REST:  # so many rows end here, before this station
-                ways.append(Way(share * (left - reached), fixed_s, longer_s, math.sqrt(variance)))
+                ways.append(_way(own, share * (left - reached), fixed_s, longer_s, variance))
                 left = reached
             turns = 1.0 + scale * max(visit.visit_ratio - 1.0, 0.0) if visit.loops else 1.0
             fixed_s += turns * visit.mean_s
             longer_s += visit.longer_s
             variance += turns * visit.variance_s2
-        ways.append(Way(share * left, fixed_s, longer_s, math.sqrt(variance)))
+        ways.append(_way(own, share * left, fixed_s, longer_s, variance))
     return ways
+
+
+def _way(own: Way, share: float, fixed_s: float, longer_s: float, variance_s2: float) -> Way:
+    return Way(share, fixed_s, longer_s, math.sqrt(variance_s2), own.span_s, own.spread)
 
 
 def _extra_passes(mean: float) -> list[tuple[float, float, float]]:

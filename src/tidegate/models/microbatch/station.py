@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tidegate.errors import AskedWrongly
 from tidegate.models.microbatch.batch_cost import SOJOURN_BATCHES, BatchCost
-from tidegate.models.microbatch.percentile import SojournTime, Way
+from tidegate.models.microbatch.percentile import MOST_SPREAD, SojournTime, Way
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +25,8 @@ class MicroBatchStation:
     visit_ratio: float = 1.0
     loops: bool = False
     """Whether rows come back to it: a visit ratio above 1 then counts passes, not more rows."""
+    apart: bool = False
+    """Whether its rows come from outside: it does not follow the station before it."""
     noise: float = 0.0
     """Standard deviation of a batch's duration around its cost, as a share of it."""
 
@@ -93,13 +95,12 @@ class MicroBatchStation:
         it runs. With an interval it is gathered during the interval, whatever batches take.
         """
         duration_s = self.duration_s(tasks)
-        if duration_s >= self.interval_s:
-            noise_s = self.noise_on(tasks) * duration_s if duration_s < math.inf else 0.0
-            longer_s = min(self.load / tasks, 1.0) * duration_s
-            way = Way(1.0, duration_s, longer_s, noise_s)
-            return SojournTime(duration_s, self.spread_on(tasks), (way,))
-        way = Way(1.0, duration_s, 0.0, self.noise_on(tasks) * duration_s)
-        return SojournTime(self.interval_s, 0.0, (way,))
+        noise_s = self.noise_on(tasks) * duration_s if duration_s < math.inf else 0.0
+        if duration_s < self.interval_s:
+            return SojournTime((Way(1.0, duration_s, 0.0, noise_s, self.interval_s, 0.0),))
+        longer_s = min(self.load / tasks, 1.0) * duration_s
+        spread = min(self.spread_on(tasks), MOST_SPREAD)
+        return SojournTime((Way(1.0, duration_s, longer_s, noise_s, duration_s, spread),))
 
     def percentile(self, tasks: int, share: float) -> float:
         """The sojourn that this share of its rows do not exceed; infinite when it is unstable."""

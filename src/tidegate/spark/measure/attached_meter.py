@@ -178,6 +178,7 @@ class AttachedMeter:
             tasks=view.cores[-1][1],
             batches=tuple(self._batch(view, progress) for progress in fresh),
             trigger_s=view.trigger_s,
+            apart=True,
         )
 
     def _batch(self, view: _QueryView, progress: BatchProgress) -> BatchMeasurement:

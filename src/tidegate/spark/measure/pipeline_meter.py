@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from tidegate.control.learning.sojourn import SojournWindow
 from tidegate.control.measurement import Measurement, SegmentMeasurement
 from tidegate.control.row_counts import SourceCount, added
+from tidegate.pipelines.graph import Source
 from tidegate.pipelines.walks import looped
 from tidegate.spark.batch.batch_clock import TickClock
 from tidegate.spark.batch.plan import OperatorPlan
@@ -214,6 +215,8 @@ class PipelineMeter:
             tasks=max(tasks, default=1),
             batches=batches,
             trigger_s=view.trigger_s,
+            apart=not view.main
+            and any(isinstance(node, Source) for node in view.part.segment.reads),
             loops=view.name in self._looped,
             between=view.waits,
         )

@@ -1,11 +1,12 @@
 """The one formula: floor, throughput, cores and the share of rows kept, against brute force."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.errors import AskedWrongly
-from tidegate.models.microbatch.batch_cost import BatchCost, reachable_s
+from tidegate.models.microbatch.batch_cost import BatchCost, reachable_s, routed_imbalance
 from tidegate.models.microbatch.station import MicroBatchStation
 
 costs = st.builds(
@@ -65,3 +66,19 @@ def test_a_target_out_of_reach_is_replaced_by_twice_the_floor() -> None:
     assert reachable_s(0.5, 1.0) == 2.0
     hopeless = BatchCost(fixed_s=1.0, work_s=1e-3)
     assert hopeless.kept(1e6, 4, 0.5) == pytest.approx(hopeless.kept(1e6, 4, 3.0))
+
+
+@pytest.mark.parametrize(("tasks", "rows"), [(2, 200), (6, 300), (12, 1000), (14, 4000)])
+@pytest.mark.parametrize("evenness", [3.0, 1000.0])
+def test_routed_imbalance_is_that_of_rows_drawn_by_the_shares(
+    tasks: int, rows: int, evenness: float
+) -> None:
+    random = np.random.default_rng(tasks)
+    shares = random.dirichlet(np.full(tasks, evenness))
+    drawn = random.multinomial(rows, shares, 20_000).max(axis=1).mean() / (rows / tasks)
+    assert routed_imbalance(shares, rows) == pytest.approx(drawn, rel=0.02)
+
+
+def test_routed_imbalance_of_one_task_or_no_rows_is_none() -> None:
+    assert routed_imbalance([1.0], 100.0) == 1.0
+    assert routed_imbalance([0.9, 0.1], 0.0) == 1.0

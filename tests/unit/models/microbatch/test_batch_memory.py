@@ -9,7 +9,7 @@ from tidegate.control.latency.catch_up import cores_to_catch_up
 from tidegate.control.latency.load_ahead import MOST_MARGIN, MOST_MOMENTUM, LoadForecast
 from tidegate.forecast.trend import DampedTrend
 from tidegate.models.microbatch.batch_cost import BatchCost
-from tidegate.models.microbatch.batch_memory import BatchMemory
+from tidegate.models.microbatch.batch_memory import BatchMemory, ToldParts
 
 COST = BatchCost(fixed_s=0.3, per_task_s=0.01, work_s=1e-3)
 
@@ -138,3 +138,56 @@ def test_two_rises_in_a_row_are_a_ramp() -> None:
     coming.observe(627.0, 31.0)
     assert once < 1.12 * 560.0
     assert coming.within(1).planned >= 1.119 * 627.0
+
+
+def tell(memory: BatchMemory, rows: float, tasks: int, at_s: float, *, slow: float = 0.0) -> float:
+    """Observe a batch that tells its parts; `slow` is what the machine adds to its fixed cost."""
+    busy_s = 0.02 + rows * COST.work_s / tasks
+    starting_s = COST.per_task_s * tasks
+    duration_s = COST.fixed_s + slow + starting_s + busy_s
+    memory.observe(
+        rows=rows,
+        tasks=tasks,
+        duration_s=duration_s,
+        imbalance=1.0,
+        at_s=at_s,
+        told=ToldParts(busy_s, 0.02, starting_s),
+    )
+    return duration_s
+
+
+def test_one_batch_that_tells_its_parts_predicts_other_tasks_and_rows() -> None:
+    memory = BatchMemory()
+    tell(memory, 1000, 4, 0.0)
+    cost = memory.fit(1.0, None)
+    assert cost is not None
+    for rows, tasks in ((1000, 12), (4000, 2), (100, 8)):
+        expected_s = COST.duration_s(rows, tasks) + 0.02
+        assert cost.duration_s(rows, tasks) == pytest.approx(expected_s, rel=0.02)
+
+
+def test_a_slow_minute_of_the_machine_does_not_look_like_costly_rows() -> None:
+    """A batch that follows a slow one has more rows because of that, and is slow itself."""
+    told, alone = BatchMemory(), BatchMemory()
+    rate, tasks, before_s = 2000.0, 4, 0.7
+    for number in range(60):
+        slow = 0.15 * math.sin(number / 6.0)
+        rows = rate * before_s
+        before_s = tell(told, rows, tasks, float(number), slow=slow)
+        alone.observe(
+            rows=rows, tasks=tasks, duration_s=before_s, imbalance=1.0, at_s=float(number)
+        )
+    apart, together = told.fit(60.0, None), alone.fit(60.0, None)
+    assert apart is not None and together is not None
+    assert apart.work_s == pytest.approx(COST.work_s, rel=0.03)
+    assert abs(together.work_s / COST.work_s - 1.0) > 0.1
+
+
+def test_batches_that_tell_nothing_are_fitted_as_a_whole() -> None:
+    memory = BatchMemory()
+    for at_s, (rows, tasks) in enumerate([(500, 2), (1500, 2), (1500, 4), (6000, 8), (500, 8)] * 4):
+        tell(memory, rows, tasks, float(at_s))
+    show(memory, 700, 3, 30.0)
+    cost = memory.fit(31.0, None)
+    assert cost is not None
+    assert cost.duration_s(2000, 4) == pytest.approx(COST.duration_s(2000, 4), rel=0.1)

@@ -1,5 +1,6 @@
 """The sojourn through segments in sequence and in loops, against the simulator and by draws."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -166,3 +167,24 @@ def test_a_chain_with_a_station_that_cannot_keep_up_has_no_finite_sojourn() -> N
     chain = stations([(0.4, 0.5), (0.1, 1.2)])
     assert total_latency(chain, [CORES, CORES]) == math.inf
     assert total_percentile(chain, [CORES, CORES], 0.95) == math.inf
+
+
+def test_queries_beside_each_other_share_the_rows_and_add_no_latency() -> None:
+    """Attached queries each read a source of their own: a row passes one of them."""
+    first, second = (
+        dataclasses.replace(one, visit_ratio=share, apart=True)
+        for one, share in zip(stations([(0.4, 0.5), (1.0, 0.5)]), (0.25, 0.75), strict=True)
+    )
+    both = total_sojourn([first, second], [CORES, CORES])
+    assert both is not None
+    assert both.mean_s == pytest.approx(0.25 * 1.2 + 0.75 * 3.0, rel=2e-3)
+    assert both.percentile(0.1) == pytest.approx(0.8 + 0.4 * 0.8, rel=0.02)
+    assert both.percentile(0.99) == pytest.approx(2.0 + (0.74 / 0.75) * 2.0, rel=0.02)
+
+
+def test_a_sequence_behind_the_second_of_two_sources_counts_for_its_rows_alone() -> None:
+    one, two, after = stations([(0.4, 0.5), (0.4, 0.5), (0.1, 0.25)])
+    one = dataclasses.replace(one, visit_ratio=0.5)
+    two = dataclasses.replace(two, visit_ratio=0.5, apart=True)
+    after = dataclasses.replace(after, visit_ratio=0.5)
+    assert total_latency([one, two, after], [CORES] * 3) == pytest.approx(1.2 + 0.5 * 0.3, rel=2e-3)

@@ -236,3 +236,14 @@ def test_classes_are_shed_by_their_worth_as_on_spark() -> None:
 def test_classes_must_have_all_the_rows() -> None:
     with pytest.raises(AskedWrongly, match="they must add up to 1"):
         dataclasses.replace(plain(10.0, 1), class_shares={"gold": 0.5})
+
+
+def test_a_batch_that_outlasts_its_interval_is_followed_at_once() -> None:
+    """As on Spark: batches of 1.2 s on a trigger of 1 s do not wait for the next full second."""
+    trigger = plain(3000.0, 4, trigger_s=1.0)  # 0.34 s and 3/4 of the batch before: 1.36 s
+    free = plain(3000.0, 4)
+    slow, fast = (
+        [latency.mean_s for latency in static(one, 4).sojourns[20:] if latency is not None]
+        for one in (trigger, free)
+    )
+    assert np.mean(slow) == pytest.approx(np.mean(fast), rel=0.03)
