@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from tidegate.control.allocation.allocate import (
     CoreAllocation,
     LatencyOutOfReach,
-    TooFewCores,
     assign,
     provision,
 )
+from tidegate.control.allocation.stations import StationTable
 from tidegate.models.microbatch.sequence import total_sojourn
 from tidegate.models.microbatch.station import MicroBatchStation
 
@@ -44,25 +44,23 @@ def fewest_cores(
     Raises LatencyOutOfReach with the lowest predicted latency if no number of cores is enough, and
     StationTooSmall if a station cannot keep up within its `most`.
     """
+    table = StationTable.of(stations) or stations
     try:
-        enough = provision(stations, goal_s, least=least, most=most).total
+        enough = provision(table, goal_s, least=least, most=most).total
     except LatencyOutOfReach as error:
         lowest_s = error.latency_reachable_s * (1.0 + 1e-9)
-        enough = provision(stations, lowest_s, least=least, most=most).total
+        enough = provision(table, lowest_s, least=least, most=most).total
+    fewest = sum(map(max, least, (station.stable_from for station in stations)))
     found: dict[int, tuple[CoreAllocation, float]] = {}
 
     def at(total: int) -> tuple[CoreAllocation, float]:
         if total not in found:
-            try:
-                allocation = assign(stations, total, least=least, most=most)
-            except TooFewCores:
-                return CoreAllocation(stations_least, 0, math.inf), math.inf
+            allocation = assign(table, total, least=least, most=most)
             cores = [int(k) for k in allocation.cores]
             found[total] = (allocation, predicted_s(stations, cores, share))
         return found[total]
 
-    stations_least = provision(stations, 1e12, least=least, most=most).cores
-    low, high = int(stations_least.sum()) - 1, enough
+    low, high = fewest - 1, enough
     step = 1
     while at(high)[1] > goal_s:
         if at(high)[0].total < high:

@@ -120,7 +120,7 @@ def _visit(
         noise = spread if spread > 0.0 else station.noise_on(cores)
         variance = vary + (noise * duration_s) ** 2
         later = _Later(
-            station.visit_ratio / max(entered, 1e-9),
+            visits,
             station.loops,
             wait_s + duration_s,
             0.0,
@@ -143,7 +143,7 @@ def _visit(
         vary = wait_s**2
     longer_s = share * came.every_s if came.spread > 0.0 else 0.0
     later = _Later(
-        station.visit_ratio / max(entered, 1e-9),
+        visits,
         station.loops,
         wait_s + duration_s,
         longer_s,

@@ -49,7 +49,8 @@ def test_the_percentiles_are_those_of_drawn_rows(
     found = drawn(sojourn)
     assert sojourn.mean_s == pytest.approx(found.mean(), rel=0.01)
     for share in SHARES:
-        assert sojourn.percentile(share) == pytest.approx(np.quantile(found, share), rel=0.025)
+        within = float(np.mean(found <= sojourn.percentile(share)))
+        assert within == pytest.approx(share, abs=min(0.015, 0.35 * (1.0 - share)))
 
 
 def test_without_noise_the_sojourn_of_one_segment_is_uniform() -> None:
