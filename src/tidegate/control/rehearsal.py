@@ -7,6 +7,7 @@ away afterwards, first decides on made-up measurements.
 
 from tidegate.control.assemble import new_controller
 from tidegate.control.assembly import Assembly
+from tidegate.control.batch_parts import SLOWEST
 from tidegate.control.measurement import (
     BatchMeasurement,
     Latency,
@@ -40,6 +41,7 @@ def _made_up(number: int, tick_s: float) -> Measurement:
         imbalance=1.1,
         duration_s=duration_s,
         ended_s=at_s,
+        parts_s={SLOWEST: 0.01 * rows / tasks} if number % 2 else {},  # two ways to fit a batch
     )
     keyed = OperatorMeasurement(
         name="rehearsal",

@@ -225,50 +225,62 @@ def _fit_parts(cells: list[_Cell], last: _Cell, at_s: float, memory_s: float) ->
     """
     table = np.array(
         [
-            (c.tasks, c.rows, c.weighted_rows, c.duration_s, c.slowest_s, c.beside_s, c.starting_s)
-            for c in cells
+            (
+                cell.tasks,
+                cell.rows,
+                max(cell.weighted_rows / max(cell.rows, 1e-9), 1.0),
+                cell.duration_s,
+                cell.slowest_s,
+                cell.beside_s,
+                cell.starting_s,
+                max(cell.batches * math.exp(-max(at_s - cell.at_s, 0.0) / memory_s), 1e-12),
+            )
+            for cell in cells
         ]
     )
-    tasks, rows, weighted, duration, slowest, beside, starting = table.T
-    imbalance = np.maximum(weighted / np.maximum(rows, 1e-9), 1.0)
-    weight = np.array([c.batches * math.exp(-max(at_s - c.at_s, 0.0) / memory_s) for c in cells])
-    weight = np.maximum(weight, 1e-12)
-    total = weight.sum()
-    busy = slowest / imbalance
-    beside_s = float(weight @ (beside / imbalance) / total)
-    start_s = float(weight @ (starting / tasks) / total)
-    task_s, row_s = _line(rows / tasks, busy, weight, beside_s, None)
-    fixed_s, per_task_s = _line(tasks, duration - slowest, weight, None, start_s, scale=duration)
+    task_s, row_s, fixed_s, per_task_s = _lines(table)
     now = max(last.weighted_rows / max(last.rows, 1e-9), 1.0)
     return BatchCost(fixed_s=fixed_s + task_s * now, per_task_s=per_task_s, work_s=row_s)
 
 
-def _line(
-    x: Any,
-    y: Any,
-    weight: Any,
-    intercept: float | None,
-    slope: float | None,
-    *,
-    scale: Any = None,
-) -> tuple[float, float]:
-    """The line through (x, y) with neither part negative, drawn to a prior intercept or slope."""
-    deviation = np.maximum(_NOISE * (y if scale is None else scale), _TOLD_LEAST_S)
-    weight = weight / deviation**2
-    moments = np.array([[weight.sum(), weight @ x], [weight @ x, weight @ (x * x)]])
-    product = np.array([weight @ y, weight @ (x * y)])
-    for place, told in enumerate((intercept, slope)):
-        if told is not None:
-            strength = (_TOLD_SPREAD * told + _TOLD_LEAST_S) ** -2
-            moments[place, place] += strength
-            product[place] += strength * told
-    moments += np.diag(1e-12 * np.diag(moments) + 1e-300)
-    begin, rise = np.linalg.solve(moments, product)
+@nb.njit(cache=True)
+def _lines(cells: Any) -> tuple[float, float, float, float]:
+    """b0, w, a0 and a1: the lines of the tasks' own time, and of the rest of the duration."""
+    tasks, rows, imbalance, duration = cells[:, 0], cells[:, 1], cells[:, 2], cells[:, 3]
+    slowest, beside, starting, weight = cells[:, 4], cells[:, 5], cells[:, 6], cells[:, 7]
+    total = weight.sum()
+    beside_s = (weight * beside / imbalance).sum() / total
+    start_s = (weight * starting / tasks).sum() / total
+    busy = slowest / imbalance
+    task_s, row_s = _line(rows / tasks, busy, weight, busy, 0, beside_s)
+    fixed_s, per_task_s = _line(tasks, duration - slowest, weight, duration, 1, start_s)
+    return task_s, row_s, fixed_s, per_task_s
+
+
+@nb.njit(cache=True)
+def _line(x: Any, y: Any, weight: Any, scale: Any, place: int, told: float) -> tuple[float, float]:
+    """The line through (x, y), neither part negative; `told` is the prior of its begin or rise.
+
+    `place` is 0 for the begin and 1 for the rise. The noise of y is a share of `scale`.
+    """
+    precise = weight / np.maximum(_NOISE * scale, _TOLD_LEAST_S) ** 2
+    m00, m01, m11 = precise.sum(), (precise * x).sum(), (precise * x * x).sum()
+    p0, p1 = (precise * y).sum(), (precise * x * y).sum()
+    strength = (_TOLD_SPREAD * told + _TOLD_LEAST_S) ** -2
+    if place == 0:
+        m00, p0 = m00 + strength, p0 + strength * told
+    else:
+        m11, p1 = m11 + strength, p1 + strength * told
+    spread = m00 * m11 - m01 * m01
+    if spread > 1e-12 * m00 * m11:
+        begin, rise = (p0 * m11 - p1 * m01) / spread, (p1 * m00 - p0 * m01) / spread
+    else:
+        begin, rise = 0.0, p1 / m11
     if rise < 0.0:
-        begin, rise = product[0] / moments[0, 0], 0.0
+        begin, rise = p0 / m00, 0.0
     elif begin < 0.0:
-        begin, rise = 0.0, product[1] / moments[1, 1]
-    return max(float(begin), 0.0), max(float(rise), 0.0)
+        begin, rise = 0.0, p1 / m11
+    return max(begin, 0.0), max(rise, 0.0)
 
 
 @nb.njit(cache=True)
