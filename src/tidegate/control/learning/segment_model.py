@@ -211,7 +211,7 @@ class SegmentModel:
         busy_s = sum(op.busy_s for op in inside)
         if rows > 0 and busy_s > 0.0:
             self._work_s = self._work.update(busy_s / rows)
-        elif len(measurement.segments) == 1 and measurement.processed_rate > 0.0:
+        elif not inside and len(measurement.segments) == 1 and measurement.processed_rate > 0.0:
             busy = measurement.cores_busy
             if busy is not None and busy > 0.0:
                 self._work_s = self._work.update(busy / measurement.processed_rate)

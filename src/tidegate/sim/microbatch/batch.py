@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tidegate.control.learning.told_rate import ToldRate
 from tidegate.control.shards.balance import imbalance
 from tidegate.control.shards.route import Route
 from tidegate.sim.microbatch.kept_rows import KeptRows
@@ -62,7 +63,10 @@ class RunningSegment:
     free_s: float = 0.0
     batches: int = 0
     ended: list[tuple[int, SimulatedBatch]] = field(default_factory=list)
-    offered: float = 0.0
+    arrived: ToldRate = field(default_factory=lambda: ToldRate(window_s=5.0))
+    """Rows per second that it is offered by the segment before it, as Spark's meter tells them."""
+    finished_s: float = 0.0
+    """When the newest batch that has ended began."""
     begun_s: float = 0.0
     """When its last batch began."""
     told_s: float = 0.0

@@ -1,11 +1,21 @@
-"""The arrival rate of a pipeline, and the rows that wait, by the stamps that rows carry."""
+"""The arrival rate of a pipeline, and the rows that wait, by the stamps that rows carry.
+
+Rows that arrived before the run began are a backlog. However fast they once came, they say nothing
+about the rate now, so no rate contains them.
+"""
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from tidegate.control.learning.sojourn import SLOT_US, Stamps
 from tidegate.spark.batch.segment import SegmentRun
-from tidegate.spark.measure.running_batch import RunningArrivals, arrivals_of, running_arrivals
+from tidegate.spark.measure.running_batch import (
+    RunningArrivals,
+    arrivals_of,
+    running_arrivals,
+    since,
+)
 
 _RATE_WINDOW_S = 1.0
 _WINDOW_SLOTS = round(_RATE_WINDOW_S * 1e6 / SLOT_US)
@@ -17,7 +27,9 @@ _REMEMBERED = 64
 class Arrivals:
     """When rows arrived, as far as finished and running batches have told."""
 
-    def __init__(self, segments: Iterable[str]) -> None:
+    def __init__(self, segments: Iterable[str], since_s: float = 0.0) -> None:
+        self._since_us = round(since_s * 1e6)
+        """When the run began."""
         self._finished: deque[Stamps] = deque(maxlen=_REMEMBERED)
         self._running: dict[str, dict[int, RunningArrivals]] = {name: {} for name in segments}
         self._newest_us = 0
@@ -27,12 +39,19 @@ class Arrivals:
 
     def add(self, offered: Stamps) -> None:
         """The rows of one more finished batch."""
+        offered = since(offered, self._since_us)
+        if not offered.rows:
+            return
         if not self._oldest_us:
             self._oldest_us = int(offered.slots[0]) * SLOT_US
         self._newest_us = max(self._newest_us, int(offered.slots[-1]) * SLOT_US)
         # Only the newest second is ever counted, and the newest arrival never gets older.
         recent = offered.slots > self._newest_us // SLOT_US - _WINDOW_SLOTS
         self._finished.append(Stamps(offered.slots[recent], offered.counts[recent], 0))
+
+    def caught_up(self) -> None:
+        """The backlog from before the run is done: later rows have arrived since, by any clock."""
+        self._since_us = 0
 
     def look_ahead(
         self, part: SegmentRun, newest: int, trusted: Callable[[int], bool] = lambda _: True
@@ -48,7 +67,8 @@ class Arrivals:
         known = self._running[name]
         for told in (*done, running_arrivals(part)):
             if told is not None and trusted(told.newest_us):
-                known[told.batch_id] = told
+                fresh = since(told.offered, self._since_us)
+                known[told.batch_id] = replace(told, offered=fresh)
         self._running[name] = {b: told for b, told in known.items() if b > newest}
 
     def running_rows(self, segment: str) -> int:
@@ -56,7 +76,7 @@ class Arrivals:
         return sum(told.kept for told in self._running[segment].values())
 
     def rate(self) -> float | None:
-        """Rows per second of the newest second that any batch tells of; None without stamps.
+        """Rows per second of the newest second that any batch tells of; None without any arrival.
 
         By the rows' own stamps, so that a late batch does not look like a late surge.
         """

@@ -4,40 +4,69 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from tidegate.control.learning.told_rate import ToldRate
 from tidegate.control.measurement import OperatorMeasurement
 from tidegate.pipelines.graph import Keyed, Map, Segment, TaskBounds
 from tidegate.spark.batch.plan import OperatorPlan
 from tidegate.spark.batch.report import TaskReport
 from tidegate.spark.batch.result import BatchResult
+from tidegate.spark.measure.segment_batches import FinishedBatch
 
 
 class OperatorMeter:
     """Measures the operators of one segment."""
 
-    def __init__(self, segment: Segment) -> None:
+    def __init__(self, segment: Segment, window_s: float = 1.0) -> None:
         self._segment = segment
         self._operators = [node for node in segment.nodes if isinstance(node, Map | Keyed)]
         self._seen_tasks: dict[str, int] = {}
         """How many tasks of each operator reported in the last batches that it ran in."""
         self._nodes: dict[str, tuple[str, ...]] = {}
         """The node of each task of a keyed operator in the last batch."""
+        self._arrived = {node.name: ToldRate(window_s) for node in self._operators}
+        """lambda_i: the rows of a batch arrived while the batch before it ran."""
 
     def measure(
-        self, results: Sequence[BatchResult], plan: Mapping[str, OperatorPlan], interval_s: float
+        self,
+        finished: Sequence[FinishedBatch],
+        plan: Mapping[str, OperatorPlan],
+        interval_s: float,
+        idle_s: float | None = None,
     ) -> list[OperatorMeasurement]:
         """All its operators, by the batches that finished within the last `interval_s`.
 
-        `plan` has the tasks and routes of the next batch.
+        `plan` has the tasks and routes of the next batch. `idle_s` is the present time if there is
+        nothing to do for the segment.
         """
-        return [self._measured(node, results, plan, interval_s) for node in self._operators]
+        return [
+            self._measured(node, finished, plan, interval_s, idle_s) for node in self._operators
+        ]
+
+    def forget_times(self) -> None:
+        """Forget when batches began, because the wall clock was set back."""
+        for arrived in self._arrived.values():
+            arrived.forget_times()
+
+    def _arrival_rate(
+        self, name: str, finished: Sequence[FinishedBatch], interval_s: float, idle_s: float | None
+    ) -> float:
+        arrived = self._arrived[name]
+        for batch in finished:
+            rows = sum(report.rows_in for report in batch.result.of(name))
+            arrived.add(rows * batch.fresh, batch.since_s, batch.began_s)
+        if idle_s is not None:
+            arrived.nothing(idle_s)
+        return arrived.tell(interval_s, quiet=idle_s is not None)
 
     def _measured(
         self,
         node: Map | Keyed,
-        results: Sequence[BatchResult],
+        finished: Sequence[FinishedBatch],
         plan: Mapping[str, OperatorPlan],
         interval_s: float,
+        idle_s: float | None,
     ) -> OperatorMeasurement:
+        results = [batch.result for batch in finished]
         reports = [report for result in results for report in result.of(node.name)]
         if results and isinstance(node, Keyed):
             self._nodes[node.name] = nodes_of(results[-1].of(node.name))
@@ -53,7 +82,7 @@ class OperatorMeter:
         return OperatorMeasurement(
             name=node.name,
             segment=self._segment.name,
-            arrival_rate=rows / interval_s,
+            arrival_rate=self._arrival_rate(node.name, finished, interval_s, idle_s),
             service_rate=rows / busy_s if busy_s > 0 else 0.0,
             service_scv=_scv([r.busy_s / r.rows_in for r in reports if r.rows_in]),
             tasks=tasks,

@@ -9,8 +9,10 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from pyspark.sql.streaming.query import StreamingQuery
+
 from tidegate.control.learning.sojourn import SojournWindow
-from tidegate.control.measurement import Measurement, SegmentMeasurement
+from tidegate.control.measurement import BatchMeasurement, Measurement, SegmentMeasurement
 from tidegate.control.row_counts import SourceCount, added
 from tidegate.pipelines.graph import Source
 from tidegate.pipelines.walks import looped
@@ -56,6 +58,13 @@ class _SegmentView:
         return self.name == "main"
 
 
+def _view(part: SegmentRun, query: StreamingQuery, since_s: float) -> _SegmentView:
+    main = part.segment.name == "main"
+    batches = SegmentBatches(QueryMeter(query), main=main, since_s=since_s)
+    operators = OperatorMeter(part.segment, batches.window_s)
+    return _SegmentView(part, batches, operators, trigger_interval_s(query))
+
+
 class PipelineMeter:
     """Looks at a run once a tick."""
 
@@ -72,20 +81,17 @@ class PipelineMeter:
         self._negotiator = negotiator
         self._window_s = window_s
         self._window = SojournWindow(window_s)
+        since_s = time.time()
         self._views = {
-            name: _SegmentView(
-                part,
-                SegmentBatches(QueryMeter(run.queries[name])),
-                OperatorMeter(part.segment),
-                trigger_interval_s(run.queries[name]),
-            )
-            for name, part in run.segments.items()
+            name: _view(part, run.queries[name], since_s) for name, part in run.segments.items()
         }
         self._looped = looped(part.segment for part in run.segments.values())
-        self._arrivals = Arrivals(self._views)
+        self._arrivals = Arrivals(self._views, since_s)
+        self._found_rate = 0.0
+        """Rows per second that the batches of the first segment found, for rows without stamps."""
         self._busy = BusyCores()
-        self._clock = TickClock(time.time())
-        self._ended_s = time.time()
+        self._clock = TickClock(since_s)
+        self._ended_s = since_s
         """When the newest batch ended, or measuring began."""
         self._distrusts_until_s = -math.inf
         """Until then, stamps of the future are taken to be from before the clock was set back."""
@@ -104,30 +110,26 @@ class PipelineMeter:
         awaited = granted if granted < self._negotiator.asked else None
         finished = self._read(now_s)
         results = [batch.result for batches in finished.values() for batch in batches]
-        arrival_rate = self._arrival_rate(now_s)
         plan = self._run.allocation()
-        segments = tuple(
-            self._segment(view, finished[name], plan, arrival_rate, awaited, now_s)
-            for name, view in self._views.items()
-        )
+        segments = self._segments(finished, plan, awaited, now_s)
         operators = tuple(
             operator
             for name, view in self._views.items()
             for operator in view.operators.measure(
-                [batch.result for batch in finished[name]],
-                plan,
-                max(interval_s, self._tick_s or 0.0),
+                finished[name], plan, interval_s, now_s if view.idle else None
             )
         )
-        main = [batch for s in segments if s.name == "main" for batch in s.batches]
-        main_s = sum(batch.duration_s for batch in main)
         keep = self._run.keep()
         measurement = Measurement(
             at_s=now_s + shift_s,
             interval_s=interval_s,
             tick_s=self._tick_s,
-            arrival_rate=arrival_rate,
-            processed_rate=sum(b.rows for b in main) / main_s if main_s > 0.0 else 0.0,
+            arrival_rate=self._arrival_rate(),
+            processed_rate=sum(
+                view.batches.completed.tell(interval_s, quiet=view.idle)
+                for view in self._views.values()
+                if view.main
+            ),
             backlog_rows=segments[0].backlog_rows if segments else 0.0,
             cores_asked=self._negotiator.asked,
             cores_granted=granted,
@@ -151,6 +153,7 @@ class PipelineMeter:
         self._arrivals = Arrivals(self._views)
         for view in self._views.values():
             view.batches.forget_times()
+            view.operators.forget_times()
         self._ended_s = now_s
         self._distrusts_until_s = now_s + _DISTRUST_S
 
@@ -182,25 +185,43 @@ class PipelineMeter:
             )
         return finished
 
-    def _arrival_rate(self, now_s: float) -> float:
-        """By the rows' own stamps; without any, by the rows of the last batches over their time."""
+    def _arrival_rate(self) -> float:
+        """By the rows' own stamps; without any, by the rows that the batches found."""
         rate = self._arrivals.rate()
-        return next(iter(self._views.values())).batches.worked_rate(now_s) if rate is None else rate
+        return self._found_rate if rate is None else rate
+
+    def _segments(
+        self,
+        finished: Mapping[str, list[FinishedBatch]],
+        plan: Mapping[str, OperatorPlan],
+        awaited: int | None,
+        now_s: float,
+    ) -> tuple[SegmentMeasurement, ...]:
+        found: list[SegmentMeasurement] = []
+        for name, view in self._views.items():
+            batches = view.batches.measured(finished[name], awaited)
+            if view.idle:
+                view.batches.nothing(now_s)
+                if view.main and view.batches.newest >= 0:
+                    self._arrivals.caught_up()
+            rate = view.batches.arrived.tell(self._clock.interval_s, quiet=view.idle)
+            if not found:
+                self._found_rate = rate
+            found.append(self._segment(view, batches, plan, rate, now_s))
+        return tuple(found)
 
     def _segment(
         self,
         view: _SegmentView,
-        finished: list[FinishedBatch],
+        batches: tuple[BatchMeasurement, ...],
         plan: Mapping[str, OperatorPlan],
-        arrival_rate: float,
-        awaited: int | None,
+        offered_rate: float,
         now_s: float,
     ) -> SegmentMeasurement:
         shift_s = self._clock.shift_s
-        batches = view.batches.measured(finished, awaited)
         if shift_s:
             batches = tuple(replace(batch, ended_s=batch.ended_s + shift_s) for batch in batches)
-        rate = arrival_rate if view.main else view.batches.offered_rate(now_s)
+        rate = self._arrival_rate() if view.main else offered_rate
         silent_s = self._arrivals.silent_s(now_s) if view.main else 0.0
         backlog_rows = rate * silent_s
         if view.main:

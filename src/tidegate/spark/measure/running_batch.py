@@ -28,8 +28,8 @@ class RunningArrivals:
 
     @property
     def newest_us(self) -> int:
-        """The last arrival, since the epoch."""
-        return int(self.offered.slots[-1]) * SLOT_US
+        """The last arrival, since the epoch; 0 without any."""
+        return self.offered.newest_us
 
 
 def running_arrivals(part: SegmentRun) -> RunningArrivals | None:
@@ -67,3 +67,9 @@ def offered_stamps(reports: Sequence[TaskReport]) -> Stamps | None:
         return None
     every = max(report.sampled for report in reports)
     return Stamps(stamps.slots, stamps.counts * every, stamps.beyond_us * every)
+
+
+def since(stamps: Stamps, from_us: int) -> Stamps:
+    """The part of the stamps from a time on; the sum within slots is left out."""
+    fresh = stamps.slots >= from_us // SLOT_US
+    return Stamps(stamps.slots[fresh], stamps.counts[fresh], 0)

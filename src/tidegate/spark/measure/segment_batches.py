@@ -12,18 +12,20 @@ import numpy as np
 
 from tidegate.control.learning.outliers import NEW_TASKS
 from tidegate.control.learning.sojourn import BatchStamps, Stamps, mean_sojourn_s, merged
+from tidegate.control.learning.told_rate import ToldRate
 from tidegate.control.measurement import BatchMeasurement
 from tidegate.spark.batch.report import TaskReport
 from tidegate.spark.batch.result import BatchResult
 from tidegate.spark.measure.batch_parts import batch_parts
 from tidegate.spark.measure.progress import BatchProgress
 from tidegate.spark.measure.query_meter import QueryMeter
-from tidegate.spark.measure.running_batch import offered_stamps
+from tidegate.spark.measure.running_batch import offered_stamps, since
 
 _REMEMBERED = 64
-_REMEMBERED_ROWS = 256
-_ROWS_WINDOW_S = 10.0
-"""Without stamps, a rate is counted over the batches that ended within so many seconds."""
+_SOURCE_WINDOW_S = 1.0
+"""The rate of the segment that reads the first source is that of so many seconds."""
+_CHANNEL_WINDOW_S = 5.0
+"""The same for a segment that reads a channel, where rows come by the batch."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,28 +38,40 @@ class FinishedBatch:
     """When the rows that were worked on arrived."""
     offered: Stamps | None
     """When all its rows arrived, those that it shed included; None without stamps."""
+    since_s: float | None = None
+    """Its rows arrived from then on: when the batch before it began, or the run; None: unknown."""
+    fresh: float = 1.0
+    """Share of its rows that arrived since the run began; the others are a backlog from before."""
 
-
-@dataclass(frozen=True, slots=True)
-class _Ended:
-    """What is remembered of a finished batch to count rates by."""
-
-    at_s: float
-    rows: int
-    duration_s: float
+    @property
+    def began_s(self) -> float:
+        """When it began: its rows arrived until then."""
+        return self.progress.start_us / 1e6
 
 
 class SegmentBatches:
     """Reads the batches of one segment, each once, oldest first."""
 
-    def __init__(self, meter: QueryMeter) -> None:
+    def __init__(
+        self, meter: QueryMeter, *, main: bool = True, since_s: float | None = None
+    ) -> None:
         self._meter = meter
+        self._main = main
+        self._since_us = 0 if since_s is None else round(since_s * 1e6)
+        """When the run began."""
+        self.window_s = _SOURCE_WINDOW_S if main else _CHANNEL_WINDOW_S
+        self.arrived = ToldRate(self.window_s)
+        """Rows that arrived, by when the batches that took them began."""
+        self.completed = ToldRate(_SOURCE_WINDOW_S)
+        """Rows that were completed, as if each batch had completed its rows evenly."""
         self._progress: dict[int, BatchProgress] = {}
         """Batches that Spark has told of, and we have not met yet."""
         self._seen: set[int] = set()
         self._last_tasks: Mapping[str, int] = {}
         self._durations_s: deque[float] = deque(maxlen=_REMEMBERED)
-        self._ended: deque[_Ended] = deque(maxlen=_REMEMBERED_ROWS)
+        self._began_s = since_s
+        """When the newest finished batch began; before the first, when the run began."""
+        self._first = True
 
     @property
     def newest(self) -> int:
@@ -84,15 +98,17 @@ class SegmentBatches:
             ended = self._progress.pop(batch_id, None)
             if ended is not None and batch_id not in self._seen:
                 self._seen.add(batch_id)
-                done.append(_finished(result, ended))
+                done.append(self._finished(result, ended))
         if done:
             oldest = done[-1].result.plan.batch_id - _REMEMBERED
             self._seen = {batch_id for batch_id in self._seen if batch_id >= oldest}
         return done
 
     def forget_times(self) -> None:
-        """Forget when batches ended, because the wall clock was set back."""
-        self._ended.clear()
+        """Forget when batches began, because the wall clock was set back."""
+        self._began_s, self._since_us = None, 0
+        self.arrived.forget_times()
+        self.completed.forget_times()
 
     def measured(
         self, finished: Sequence[FinishedBatch], awaited: int | None
@@ -106,25 +122,32 @@ class SegmentBatches:
             progress = batch.progress
             found.append(self._measured(batch, awaited))
             self._durations_s.append(progress.duration_s)
-            self._ended.append(_Ended(progress.end_us / 1e6, progress.rows, progress.duration_s))
+            self.arrived.add(progress.rows * batch.fresh, batch.since_s, batch.began_s)
+            self.completed.add(found[-1].rows, batch.began_s, progress.end_us / 1e6)
         return tuple(found)
 
-    def worked_rate(self, now_s: float) -> float:
-        """Rows per second of the time that the last batches took."""
-        recent = self._recent(now_s)
-        spent_s = sum(batch.duration_s for batch in recent)
-        return sum(batch.rows for batch in recent) / spent_s if spent_s > 0 else 0.0
+    def nothing(self, until_s: float) -> None:
+        """Nothing has arrived, and nothing was completed, since the newest finished batch.
 
-    def offered_rate(self, now_s: float) -> float:
-        """Rows per second that the last batches found, from the end of the first to the last."""
-        recent = self._recent(now_s)
-        if len(recent) < 2:
-            return 0.0
-        span_s = recent[-1].at_s - recent[0].at_s
-        return sum(batch.rows for batch in recent[1:]) / span_s if span_s > 0 else 0.0
+        So the backlog from before the run is done, and rows that come later are no part of it,
+        whatever times they carry.
+        """
+        if not self._first:
+            self._since_us = 0
+        self.arrived.nothing(until_s)
+        self.completed.nothing(until_s)
 
-    def _recent(self, now_s: float) -> list[_Ended]:
-        return [batch for batch in self._ended if batch.at_s > now_s - _ROWS_WINDOW_S]
+    def _finished(self, result: BatchResult, progress: BatchProgress) -> FinishedBatch:
+        stamps = [report.stamps for report in result.reports if report.stamps is not None]
+        kept = BatchStamps(merged(stamps), progress.end_us)
+        offered = offered_stamps(result.reports)
+        # Without stamps, rows that the first batch found were there before the run began.
+        fresh = 0.0 if self._first and self._main else 1.0
+        if offered is not None:
+            fresh = since(offered, self._since_us).rows / offered.rows
+        batch = FinishedBatch(result, progress, kept, offered, self._began_s, fresh)
+        self._began_s, self._first = batch.began_s, False
+        return batch
 
     def _measured(self, batch: FinishedBatch, awaited: int | None) -> BatchMeasurement:
         result, progress = batch.result, batch.progress
@@ -151,12 +174,6 @@ class SegmentBatches:
             latency_s=mean_sojourn_s(batch.kept),
             parts_s=batch_parts(result, progress),
         )
-
-
-def _finished(result: BatchResult, progress: BatchProgress) -> FinishedBatch:
-    stamps = [report.stamps for report in result.reports if report.stamps is not None]
-    kept = BatchStamps(merged(stamps), progress.end_us)
-    return FinishedBatch(result, progress, kept, offered_stamps(result.reports))
 
 
 def stage_imbalance(reports: Sequence[TaskReport]) -> float:

@@ -96,3 +96,22 @@ def test_a_rate_decays_while_nothing_arrives() -> None:
     assert decayed(100.0, 0.0) == 100.0
     assert decayed(100.0, 1.0) == 50.0
     assert decayed(100.0, 9.0) == pytest.approx(10.0)
+
+
+def test_rows_from_before_the_run_are_a_backlog_and_no_rate() -> None:
+    arrivals, part = Arrivals(["main"], since_s=100.0), segment_run(tasks=1)
+    arrivals.add(evenly(10.0, 11.0, 90_000))
+    assert arrivals.rate() is None
+    part.told.append(told(5, 0, evenly(11.0, 12.0, 50_000)))
+    arrivals.look_ahead(part, newest=4)
+    assert arrivals.rate() is None
+    assert arrivals.running_rows("main") == 50_000, "they are not done yet"
+    arrivals.add(evenly(99.0, 101.0, 2000))
+    assert arrivals.rate() == pytest.approx(1000.0, rel=0.01)
+
+
+def test_once_it_has_caught_up_rows_count_whatever_times_they_carry() -> None:
+    arrivals = Arrivals(["main"], since_s=100.0)
+    arrivals.caught_up()
+    arrivals.add(evenly(10.0, 12.0, 200))
+    assert arrivals.rate() == pytest.approx(100.0, rel=0.02)

@@ -76,8 +76,17 @@ BATCH = result(
 )
 
 
+NO_STAMPS = BatchStamps(Stamps.of(np.empty(0, np.int64)), 0)
+
+
+def finished(number: int, begun_s: float, length_s: float, since_s: float | None) -> FinishedBatch:
+    """A batch of 40 rows."""
+    return FinishedBatch(BATCH, progress(number, begun_s, length_s, 40), NO_STAMPS, None, since_s)
+
+
 def test_rows_work_and_shards_of_a_tick() -> None:
-    mapped, keyed = OperatorMeter(SEGMENT).measure([BATCH, BATCH], PLAN, interval_s=2.0)
+    both = [finished(0, 10.0, 1.0, 9.0), finished(1, 11.0, 1.0, 10.0)]
+    mapped, keyed = OperatorMeter(SEGMENT).measure(both, PLAN, interval_s=2.0)
     assert (keyed.rows, keyed.arrival_rate, keyed.service_rate) == (80, 40.0, 20.0)
     assert keyed.imbalance == pytest.approx(1.5)
     assert keyed.shard_rows == (58, 18, 2, 2)
@@ -94,7 +103,7 @@ def test_without_a_batch_the_last_tasks_and_nodes_are_known() -> None:
     meter = OperatorMeter(SEGMENT)
     first, _ = meter.measure([], PLAN, interval_s=1.0)
     assert (first.tasks, first.rows, first.imbalance) == (1, 0, 1.0)
-    meter.measure([BATCH], PLAN, interval_s=1.0)
+    meter.measure([finished(0, 10.0, 1.0, 9.0)], PLAN, interval_s=1.0)
     mapped, keyed = meter.measure([], PLAN, interval_s=1.0)
     assert mapped.tasks == 2
     assert keyed.nodes == ("a", "a")
@@ -102,9 +111,46 @@ def test_without_a_batch_the_last_tasks_and_nodes_are_known() -> None:
     assert rescaled.nodes == (), "nobody knows yet where three tasks will run"
 
 
+@pytest.mark.parametrize("length_s", [0.5, 2.0, 3.0])
+def test_an_arrival_rate_does_not_depend_on_how_long_batches_take(length_s: float) -> None:
+    """40 rows a batch, batch after batch: the rate is that of the time they arrived over."""
+    meter, rates, number = OperatorMeter(SEGMENT), [], 0
+    for second in range(1, 31):
+        ended = []
+        while (number + 1) * length_s <= second:
+            begun_s = number * length_s
+            ended.append(finished(number, begun_s, length_s, begun_s - length_s))
+            number += 1
+        rates.append(meter.measure(ended, PLAN, interval_s=1.0)[1].arrival_rate)
+    settled = rates[round(2 * length_s) + 1 :]
+    assert settled == [pytest.approx(40 / length_s, rel=0.02)] * len(settled)
+
+
+def test_an_early_tick_tells_the_same_rate_and_an_idle_segment_has_none() -> None:
+    meter = OperatorMeter(SEGMENT)
+    batches = [finished(number, 1.0 + number, 1.0, float(number)) for number in range(4)]
+    told = 0.0
+    for batch in batches:
+        for interval_s in (0.2, 0.8):
+            found = meter.measure([batch] if interval_s == 0.2 else [], PLAN, interval_s)[1]
+            assert found.arrival_rate == pytest.approx(40.0)
+            told += found.arrival_rate * interval_s
+    for second in range(5, 15):
+        found = meter.measure([], PLAN, 1.0, idle_s=float(second))[1]
+        told += found.arrival_rate
+    assert found.arrival_rate == 0.0
+    assert told == pytest.approx(160.0), "every row once"
+
+
+def test_rows_from_before_the_run_are_no_rate() -> None:
+    meter = OperatorMeter(SEGMENT)
+    old = FinishedBatch(BATCH, progress(0, 1.0, 5.0, 40), NO_STAMPS, None, 0.0, fresh=0.0)
+    found = meter.measure([old], PLAN, interval_s=1.0)[1]
+    assert (found.rows, found.arrival_rate) == (40, 0.0)
+
+
 def test_busy_cores_of_segments_add_up_and_an_idle_one_has_none() -> None:
-    kept = BatchStamps(Stamps.of(np.empty(0, np.int64)), 0)
-    batch = FinishedBatch(BATCH, progress(0, 10.0, 2.0, 40), kept, None)
+    batch = finished(0, 10.0, 2.0, None)
     busy = BusyCores()
     assert busy.measure({"main": [], "second": []}, idle=()) is None
     assert busy.measure({"main": [batch], "second": []}, idle=()) == pytest.approx(1.5)

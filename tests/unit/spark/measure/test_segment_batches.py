@@ -1,8 +1,12 @@
 """Finished batches: what we and Spark say of one batch, met by its id."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from tests.helpers.fake_query import FakeMeter, progress
+from tidegate.control.learning.sojourn import Stamps
 from tidegate.control.row_counts import SourceCount
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
 from tidegate.spark.batch.report import TaskReport
@@ -70,17 +74,35 @@ def test_rows_that_were_shed_were_not_worked_on() -> None:
     assert (found.rows, found.shed_rows) == (70, 30)
 
 
-def test_rates_without_stamps_come_from_the_last_batches() -> None:
+def test_rows_arrived_until_a_batch_began_and_were_completed_while_it_ran() -> None:
     meter = FakeMeter()
-    batches = SegmentBatches(meter)
-    assert batches.worked_rate(20.0) == batches.offered_rate(20.0) == 0.0
+    batches = SegmentBatches(meter, since_s=8.0)
     assert batches.usual_s == batches.longest_s == 0.0
     meter.coming = [progress(n, 10.0 + 2 * n, 1.0 + n, 100) for n in range(3)]
-    batches.measured(batches.finished([result(n) for n in range(3)]), awaited=None)
-    assert batches.worked_rate(17.0) == pytest.approx(300 / 6)
-    assert batches.offered_rate(17.0) == pytest.approx(200 / 6)
+    finished = batches.finished([result(n) for n in range(3)])
+    assert [(one.since_s, one.fresh) for one in finished] == [(8.0, 0.0), (10.0, 1.0), (12.0, 1.0)]
+    batches.measured(finished, awaited=None)
+    assert batches.arrived.untold == 200.0, "the first batch's rows were there before"
+    assert batches.arrived.known == pytest.approx(50.0)
+    assert batches.completed.untold == 300.0
     assert (batches.usual_s, batches.longest_s) == (2.0, 3.0)
-    assert batches.worked_rate(100.0) == 0.0
+
+
+def test_a_backlog_from_before_the_run_is_told_apart_by_its_stamps() -> None:
+    meter = FakeMeter()
+    batches = SegmentBatches(meter, since_s=100.0)
+    ran = []
+    for number, times_s in enumerate(([20.0] * 30, [40.0, 101.0, 102.0, 103.0], [50.0])):
+        stamps = Stamps.of(np.array([round(at_s * 1e6) for at_s in times_s]))
+        told = replace(report("n", 0, 0.1), stamps=stamps, rows_in=len(times_s))
+        ran.append(replace(result(number), reports=(told,)))
+        meter.coming.append(progress(number, 100.0 + 3 * number, 3.0, len(times_s)))
+    first, second = batches.finished(ran[:2])
+    assert (first.fresh, second.fresh) == (0.0, 0.75)
+    batches.measured([first, second], awaited=None)
+    assert batches.arrived.untold == pytest.approx(3.0)
+    batches.nothing(106.0)
+    assert batches.finished(ran)[0].fresh == 1.0, "it had caught up: a time that is not an arrival"
 
 
 def test_imbalance_is_weighted_by_the_stages_work() -> None:
