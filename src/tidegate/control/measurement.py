@@ -16,7 +16,9 @@ class OperatorMeasurement:
     service_rate: float
     """Rows per second that one core completes (mu_i)."""
     arrival_scv: float = 1.0
+    """Squared coefficient of variation of the gaps between its rows; 1 while it is not known."""
     service_scv: float = 1.0
+    """The same of the time that a row takes."""
     tasks: int = 1
     imbalance: float = 1.0
     """delta: load of the fullest task over the mean load of the tasks."""
@@ -40,6 +42,10 @@ class OperatorMeasurement:
     late_rows: int = 0
     """Rows that came during the tick after their window or session had closed; they changed
     nothing."""
+    arrival_scv_error: float = 0.0
+    """Standard error of `arrival_scv`; 0 while 1 is assumed."""
+    service_scv_error: float = 0.0
+    """Standard error of `service_scv`; 0 while 1 is assumed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,11 @@ import numpy as np
 from tidegate.control.learning.told_rate import ToldRate
 from tidegate.control.measurement import OperatorMeasurement
 from tidegate.pipelines.graph import Keyed, Map, Segment, TaskBounds
+from tidegate.pipelines.walks import timed_readers
 from tidegate.spark.batch.plan import OperatorPlan
 from tidegate.spark.batch.report import TaskReport
 from tidegate.spark.batch.result import BatchResult
+from tidegate.spark.measure.operator_variability import OperatorVariability
 from tidegate.spark.measure.segment_batches import FinishedBatch
 
 
@@ -25,6 +27,11 @@ class OperatorMeter:
         """The node of each task of a keyed operator in the last batch."""
         self._arrived = {node.name: ToldRate(window_s) for node in self._operators}
         """lambda_i: the rows of a batch arrived while the batch before it ran."""
+        readers = timed_readers(segment)
+        self._varying = {
+            node.name: OperatorVariability(node.name, node.name in readers)
+            for node in self._operators
+        }
 
     def measure(
         self,
@@ -77,6 +84,9 @@ class OperatorMeter:
         # A map without tasks of its own runs where its rows are: no other number is possible.
         bounds = node.tasks or TaskBounds(tasks, tasks)
         nodes = self._nodes.get(node.name, ())
+        varying = self._varying[node.name]
+        for batch in finished:
+            varying.add(batch)
         rows = sum(report.rows_in for report in reports)
         busy_s = sum(report.busy_s for report in reports)
         return OperatorMeasurement(
@@ -84,7 +94,10 @@ class OperatorMeter:
             segment=self._segment.name,
             arrival_rate=self._arrival_rate(node.name, finished, interval_s, idle_s),
             service_rate=rows / busy_s if busy_s > 0 else 0.0,
-            service_scv=_scv([r.busy_s / r.rows_in for r in reports if r.rows_in]),
+            arrival_scv=varying.arrivals.value,
+            arrival_scv_error=varying.arrivals.error,
+            service_scv=varying.service.value,
+            service_scv_error=varying.service.error,
             tasks=tasks,
             imbalance=_imbalance(results, node.name),
             state_bytes=_state_bytes(results, node.name),
@@ -134,11 +147,3 @@ def _shard_rows(node: Map | Keyed, reports: Sequence[TaskReport]) -> tuple[int, 
         if report.shard_rows is not None:
             total[report.shard_rows[0]] += report.shard_rows[1]
     return tuple(total.tolist())
-
-
-def _scv(values: list[float]) -> float:
-    """Squared coefficient of variation; 1 where there is too little to tell."""
-    if len(values) < 3:
-        return 1.0
-    mean = float(np.mean(values))
-    return float(np.var(values)) / mean**2 if mean > 0 else 1.0

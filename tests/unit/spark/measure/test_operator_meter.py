@@ -1,5 +1,7 @@
 """What tasks reported, as a measurement of their operator."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -140,6 +142,29 @@ def test_an_early_tick_tells_the_same_rate_and_an_idle_segment_has_none() -> Non
         told += found.arrival_rate
     assert found.arrival_rate == 0.0
     assert told == pytest.approx(160.0), "every row once"
+
+
+def test_variability_is_measured_from_stamps_batches_and_blocks() -> None:
+    """Rows every 50 ms exactly; a function that takes 1 ms or 3 ms a row, by the toss of a coin."""
+    random = np.random.default_rng(1)
+    source = Source(name="in", inputs=(), schema=ROWS, frame=None, arrival="at")
+    segment = Segment("main", SEGMENT.nodes, (source,), ())
+    meter, found = OperatorMeter(segment), []
+    for number in range(200):
+        stamps = Stamps.of(np.arange(number * 1_000_000, (number + 1) * 1_000_000, 50_000))
+        times_s = random.choice([0.001, 0.003], 20)
+        told = [replace(report("m", 0, 20, float(times_s.sum())), stamps=stamps)]
+        told += [report("n", task, 10, float(times_s[10 * task :][:10].sum())) for task in (0, 1)]
+        ran = FinishedBatch(
+            result(*told), progress(number, number + 1.0, 1.0, 20), NO_STAMPS, None, float(number)
+        )
+        found = meter.measure([ran], PLAN, interval_s=1.0)
+    mapped, keyed = found
+    assert mapped.arrival_scv == pytest.approx(0.0, abs=0.01)
+    assert keyed.arrival_scv == pytest.approx(0.0, abs=0.01), "20 rows a second, every second"
+    for operator in found:
+        assert operator.service_scv == pytest.approx(0.25, abs=4 * operator.service_scv_error)
+        assert 0.0 < operator.service_scv_error < 0.05
 
 
 def test_rows_from_before_the_run_are_no_rate() -> None:
