@@ -23,6 +23,7 @@ from tidegate.control.capacity.priced import (
     Tuning,
 )
 from tidegate.control.controller import Controller
+from tidegate.control.drs_options import drs_options, split_policy
 from tidegate.control.flow.bottleneck import BottleneckFinder
 from tidegate.control.flow.policy import FlowPolicy
 from tidegate.control.latency.policy import LatencyPolicy
@@ -103,10 +104,12 @@ def _policy(assembly: Assembly, model: PipelineModel) -> Policy:
     target_s, tick_s, latency = assembly.target.latency_s, assembly.tick_s, assembly.latency
     bounds = assembly.bounds
     fixed = bounds.most if assembly.cores is None else bounds.clamp(assembly.cores)
+    name, _ = split_policy(policy_name(assembly.policy))
+    options = drs_options(assembly.policy)
     makers: dict[str, Callable[[], Policy]] = {
         "latency": lambda: LatencyPolicy(assembly.target, model, latency),
-        "drs": lambda: Drs(target_s, 0.45 * target_s),
-        "drs-fixed": lambda: DrsFixed(fixed),
+        "drs": lambda: Drs(target_s, options.t_min_below(target_s), options),
+        "drs-fixed": lambda: DrsFixed(fixed, options),
         "flow": lambda: FlowPolicy(
             target_s,
             catch_up_s=latency.catch_up_s,
@@ -121,7 +124,7 @@ def _policy(assembly: Assembly, model: PipelineModel) -> Policy:
         "spark-dynamic-allocation": lambda: OnPipeline(DynamicAllocation(), every_s=tick_s),
         "static": lambda: OnPipeline(StaticPeak(fixed), every_s=tick_s, name="static"),
     }
-    return makers[policy_name(assembly.policy)]()
+    return makers[name]()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

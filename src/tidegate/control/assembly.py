@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tidegate.control.bounds import Bounds
+from tidegate.control.drs_options import drs_options
 from tidegate.control.latency.options import LatencyOptions
 from tidegate.control.limits import Limits, excluded_periods
 from tidegate.control.names import DEFAULT_POLICY
@@ -22,6 +23,7 @@ class Assembly:
     target: Target
     bounds: Bounds
     policy: str = DEFAULT_POLICY
+    """Its name, with its options in brackets: `drs(model=gigk)`."""
     latency: LatencyOptions = field(default_factory=LatencyOptions)
     limits: Limits = field(default_factory=Limits)
     tick_s: float = 1.0
@@ -32,6 +34,9 @@ class Assembly:
     """The shedder that wraps the policy; None: rows are shed only by hand."""
     classes: Mapping[str, Worth] = field(default_factory=dict)
     """What the classes of rows are worth."""
+
+    def __post_init__(self) -> None:
+        drs_options(self.policy).t_min_below(self.target.latency_s)
 
     def document(self) -> dict[str, Any]:
         """The assembly as plain JSON values, for a record."""

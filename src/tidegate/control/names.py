@@ -4,6 +4,7 @@
 line shows them in its help, and should not have to import every policy for that.
 """
 
+from tidegate.control.drs_options import drs_options, split_policy
 from tidegate.errors import AskedWrongly, nearest
 
 DEFAULT_POLICY = "latency"
@@ -28,11 +29,13 @@ DEFAULT_SHEDDER = "model"
 
 
 def policy_name(name: str) -> str:
-    """The policy of this name or alias; any other name is refused."""
-    found = ALIASES.get(name, name)
+    """The policy of this name or alias, with its options behind it; any other is refused."""
+    base, written = split_policy(name)
+    found = ALIASES.get(base, base)
     if found not in PIPELINE_POLICIES:
-        raise AskedWrongly(f"there is no policy '{name}'{nearest(name, PIPELINE_POLICIES)}")
-    return found
+        raise AskedWrongly(f"there is no policy '{base}'{nearest(base, PIPELINE_POLICIES)}")
+    options = "" if written is None else str(drs_options(name))
+    return f"{found}({options})" if options else found
 
 
 def shedder_name(name: str) -> str:

@@ -69,7 +69,14 @@ class ControlOptions(TypedDict, total=False):
 class StartOptions(ControlOptions, total=False):
     """What a pipeline can be started with."""
 
-    policy: Annotated[str, Option(f"Who decides: {', '.join(PIPELINE_POLICIES)}.", DEFAULT_POLICY)]
+    policy: Annotated[
+        str,
+        Option(
+            f"Who decides: {', '.join(PIPELINE_POLICIES)}. `drs` takes options in brackets:"
+            " 'drs(model=gigk, t_min=500ms, w=6, resplit=better)'.",
+            DEFAULT_POLICY,
+        ),
+    ]
     shed: Annotated[
         bool | str,
         Option(

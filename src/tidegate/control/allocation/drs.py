@@ -1,9 +1,10 @@
 """DRS's two schedulers (IV-B), with operators as M/M/k or GI/G/k stations.
 
 `drs-fixed` splits K_max cores in the best way. `drs` scales out above T_max, scales in below T_min,
-and in between splits its cores again if that is worth it. The controller enforces T_ra, the least
-time between changes. The measured sojourn beyond the modelled one is what the queueing model does
-not include, here a micro-batch's fixed cost. It is smoothed and subtracted from the target.
+and in between splits its cores again when the best split differs (or, as an option, when it is
+better). The controller enforces T_ra, the least time between changes. The measured sojourn beyond
+the modelled one is what the queueing model does not include, here a micro-batch's fixed cost. It is
+smoothed and subtracted from the target.
 """
 
 from collections.abc import Mapping
@@ -20,37 +21,40 @@ from tidegate.control.allocation.allocate import (
 from tidegate.control.bounds import Bounds
 from tidegate.control.constraints import Constraints
 from tidegate.control.decision import Decision, hold
-from tidegate.control.learning.smoothing import Alpha, Smoothing, Window
+from tidegate.control.drs_options import DrsOptions
+from tidegate.control.learning.smoothing import Alpha, Smoothing, smoother
 from tidegate.control.measurement import Measurement, OperatorMeasurement
 from tidegate.errors import AskedWrongly
-from tidegate.models.queueing.stations import Model, Queues
+from tidegate.models.queueing.stations import Queues
 from tidegate.units import format_duration
 
 _WORTH_IT = 0.95
-"""A new split of the same cores must lower the latency to at most this share."""
+"""With `resplit=better`, a new split must lower the modelled latency to at most this share."""
 
 
 class _Stations:
-    """Operators as queueing stations, with rates smoothed over a window (IV-A)."""
+    """Operators as queueing stations, with smoothed rates and variabilities (IV-A)."""
 
-    def __init__(self, model: Model, window: int) -> None:
-        self._model = model
-        self._smoothing = Smoothing(lambda: Window(window))
+    def __init__(self, options: DrsOptions) -> None:
+        self._model = options.model
+        self._smoothing = Smoothing(smoother(options.alpha, options.w))
+        self._serving: dict[str, float] = {}
+        """mu_i of each operator that has worked."""
 
     def of(self, measurement: Measurement) -> Queues | None:
         """The stations; None until every operator's service rate is known."""
         smooth = self._smoothing.update
         arriving, serving, varying = [], [], []
         for operator in measurement.operators:
-            if operator.service_rate <= 0.0:
-                return None
             name = operator.name
             arriving.append(smooth(f"{name}.arrival", operator.arrival_rate))
-            serving.append(smooth(f"{name}.service", operator.service_rate))
+            if operator.service_rate > 0.0:  # in a tick in which no batch ended it is not known
+                self._serving[name] = smooth(f"{name}.service", operator.service_rate)
+            serving.append(self._serving.get(name, 0.0))
             scv = (operator.arrival_scv + operator.service_scv) / 2.0
             varying.append(scv if self._model == "gigk" else 1.0)
         outside = smooth("outside", measurement.arrival_rate)
-        if not arriving or outside <= 0.0:
+        if not arriving or outside <= 0.0 or min(serving) <= 0.0:
             return None
         return Queues.of(arriving, serving, variability=varying, external_rate=outside)
 
@@ -60,11 +64,11 @@ class DrsFixed:
 
     name = "drs-fixed"
 
-    def __init__(self, cores: int, *, model: Model = "mmk", window: int = 6) -> None:
+    def __init__(self, cores: int, options: DrsOptions | None = None) -> None:
         if cores < 1:
             raise AskedWrongly(f"drs-fixed needs at least 1 core, not {cores}")
         self._cores = cores
-        self._stations = _Stations(model, window)
+        self._stations = _Stations(options or DrsOptions())
 
     def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
         """Run algorithm 1 on the present rates; change only if the split differs."""
@@ -89,22 +93,17 @@ class Drs:
 
     name = "drs"
 
-    def __init__(
-        self,
-        t_max_s: float,
-        t_min_s: float,
-        *,
-        model: Model = "mmk",
-        window: int = 6,
-    ) -> None:
+    def __init__(self, t_max_s: float, t_min_s: float, options: DrsOptions | None = None) -> None:
         if not 0.0 <= t_min_s < t_max_s:
             raise AskedWrongly(
                 f"T_min is {t_min_s:g} s and T_max {t_max_s:g} s; give a T_min below T_max"
             )
         self._t_max_s, self._t_min_s = t_max_s, t_min_s
         self._allowed = Bounds()
-        self._stations = _Stations(model, window)
-        self._latency = Window(window)
+        options = options or DrsOptions()
+        self._stations = _Stations(options)
+        self._better_only = options.resplit == "better"
+        self._latency = smoother(options.alpha, options.w)()
         self._unseen = Alpha(0.8)
         self._unseen_s = 0.0
         self._measured_s: float | None = None
@@ -145,7 +144,8 @@ class Drs:
                 return self._change(measurement, best, why, notes)
             return Decision(reason=f"{shown}, and no core can be released", notes=notes)
         best, notes = _split(queues, measurement, total)
-        if best.latency_s <= _WORTH_IT * modelled_s and _tasks(measurement, best):
+        worth_it = not self._better_only or best.latency_s <= _WORTH_IT * modelled_s
+        if worth_it and _tasks(measurement, best) and best.latency_s < modelled_s:
             return self._change(measurement, best, f"{shown}, but another split is better", notes)
         return Decision(reason=f"{shown}, between T_min and T_max", notes=notes)
 

@@ -59,3 +59,8 @@ class Smoothing:
         if name not in self._smooths:
             self._smooths[name] = self._make()
         return self._smooths[name].update(value)
+
+
+def smoother(alpha: float | None, window: int) -> Callable[[], Smooth]:
+    """A maker of alpha-weighted averages, or without an alpha of means over a window."""
+    return (lambda: Window(window)) if alpha is None else (lambda: Alpha(alpha))

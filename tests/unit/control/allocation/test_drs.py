@@ -7,6 +7,7 @@ import pytest
 from tests.helpers.deciding import plain
 from tidegate.control.allocation.drs import Drs, DrsFixed
 from tidegate.control.bounds import Bounds
+from tidegate.control.drs_options import DrsOptions
 from tidegate.control.measurement import Latency, Measurement, OperatorMeasurement
 from tidegate.control.policy import Policy
 from tidegate.errors import AskedWrongly
@@ -117,7 +118,7 @@ def test_what_the_model_does_not_see_is_taken_off_the_target() -> None:
 def test_variability_matters_with_gigk_only() -> None:
     wild = measured((9, 10, 1), latency_s=3.0, scv=4.0)
     calm = settled(Drs(2.5, 0.5), wild)
-    aware = settled(Drs(2.5, 0.5, model="gigk"), wild)
+    aware = settled(Drs(2.5, 0.5, DrsOptions(model="gigk")), wild)
     assert aware.cores != calm.cores
 
 
@@ -130,3 +131,34 @@ def test_nothing_is_decided_on_nothing() -> None:
         Drs(1.0, 1.0)
     with pytest.raises(AskedWrongly, match="at least 1 core"):
         DrsFixed(0)
+
+
+def test_a_split_that_differs_is_enough_unless_it_has_to_be_better() -> None:
+    """24 cores: one that goes from extract to match lowers the latency by less than 5 %."""
+    near = measured((12, 11, 1), latency_s=2.0)
+    as_in_the_paper = settled(Drs(2.5, 0.5), near)
+    assert as_in_the_paper.tasks == {"extract": 11, "match": 12}
+    assert settled(Drs(2.5, 0.5, DrsOptions(resplit="better")), near).holds
+
+
+def test_smoothing_by_a_window_or_by_alpha() -> None:
+    def rates(options: DrsOptions) -> float:
+        policy = plain(Drs(1.5, 0.01, options), BOUNDS)
+        for rate in [13.0] * 6 + [16.0] * 2:
+            decision = policy.decide(measured((9, 10, 1), latency_s=2.0, rate=rate))
+        return decision.cores or 0
+
+    assert rates(DrsOptions(w=6)) < rates(DrsOptions(w=1))
+    assert rates(DrsOptions(alpha=0.0)) == rates(DrsOptions(w=1))
+    assert rates(DrsOptions(alpha=0.9)) < rates(DrsOptions(alpha=0.0))
+
+
+def test_a_tick_without_a_batch_does_not_interrupt_it() -> None:
+    policy = plain(DrsFixed(22), BOUNDS)
+    policy.decide(measured((10, 11, 1)))
+    quiet = measured((8, 12, 2))
+    quiet = dataclasses.replace(
+        quiet,
+        operators=tuple(dataclasses.replace(one, service_rate=0.0) for one in quiet.operators),
+    )
+    assert policy.decide(quiet).tasks == {"extract": 10, "match": 11, "aggregate": 1}
