@@ -57,7 +57,11 @@ class PipelineSimulation:
         if world.poisson:
             grown = self._random.poisson(grown).astype(np.float64)
         edges: Vector = np.asarray(grid * BUCKET_S, np.float64)
-        self._arrivals = RowQueue(edges[:-1] + 0.5 * BUCKET_S, edges[1:], grown)
+        arrived_s, ready_s = edges[:-1] + 0.5 * BUCKET_S, edges[1:]
+        if world.backlog_rows > 0.0:
+            arrived_s, ready_s = np.append(0.0, arrived_s), np.append(0.0, ready_s)
+            grown = np.append(world.backlog_rows, grown)
+        self._arrivals = RowQueue(arrived_s, ready_s, grown)
         self._running = [self._start(segment) for segment in world.segments]
         self._completed = 0.0
         self._shed = 0.0

@@ -82,6 +82,8 @@ class World:
     seconds: float
     cores: int
     """Cores at the start."""
+    backlog_rows: float = 0.0
+    """Rows that are in the source at the start; they are no part of the arrival rate."""
     tick_s: float = 1.0
     grant_s: float = 0.0
     noise: float = 0.05

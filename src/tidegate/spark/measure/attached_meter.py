@@ -3,7 +3,8 @@
 Nothing of ours runs in their tasks, and there is no listener: every tick reads the batches that
 ended since the last one. Rows carry no stamps, so sojourns are computed as if rows arrived evenly
 (`uniform_sojourn`), and the backlog is the arrival rate times the time since the last finished
-batch began.
+batch began, and what the sources say they still have. Rows that a query found at its start are a
+backlog, and no part of its rate.
 """
 
 import math
@@ -174,7 +175,7 @@ class AttachedMeter:
         return SegmentMeasurement(
             name=view.name,
             arrival_rate=rate,
-            backlog_rows=rate * waiting_s,
+            backlog_rows=rate * waiting_s + (view.batches[-1].behind_rows if view.batches else 0),
             tasks=view.cores[-1][1],
             batches=tuple(self._batch(view, progress) for progress in fresh),
             trigger_s=view.trigger_s,
@@ -254,26 +255,30 @@ def spread_of(progress: BatchProgress) -> SpreadBatch | None:
 def arrival_rate(batches: Sequence[BatchProgress], idle_at_s: float | None = None) -> float:
     """Rows per second, by the newest finished batches.
 
-    The rows of a batch arrived between the start of the one before and its own start. `idle_at_s`
-    is the present time if the last trigger found nothing: then nothing has arrived since the last
-    batch began, and the rate is counted over a window that ends now.
+    The rows of a batch arrived between the start of the one before and its own start. Those of the
+    first batch were there before, so they are no rate. Where sources tell how many rows a batch
+    left, those that it took from an earlier rest did not arrive now, and those that it left did.
+    `idle_at_s` is the present time if the last trigger found nothing: then nothing has arrived
+    since the last batch began, and the rate is counted over a window that ends now.
     """
-    if not batches:
+    if len(batches) < 2:
         return 0.0
     if idle_at_s is not None:
         from_us = (idle_at_s - IDLE_WINDOW_S) * 1e6
-        return sum(batch.rows for batch in batches if batch.start_us > from_us) / IDLE_WINDOW_S
-    if len(batches) == 1:
-        # Rows that were there before a query's first trigger did not arrive during it.
-        span_s = batches[0].rows / max(batches[0].arrival_rate, 1e-9)
-        return batches[0].rows / max(span_s, batches[0].duration_s)
+        recent = (n for n in range(1, len(batches)) if batches[n].start_us > from_us)
+        return sum(arrived_rows(batches[n], batches[n - 1]) for n in recent) / IDLE_WINDOW_S
     rows, span_s = 0, 0.0
     for index in range(len(batches) - 1, 0, -1):
-        rows += batches[index].rows
+        rows += arrived_rows(batches[index], batches[index - 1])
         span_s = (batches[-1].start_us - batches[index - 1].start_us) / 1e6
         if span_s >= RATE_WINDOW_S:
             break
     return rows / span_s if span_s > 0.0 else 0.0
+
+
+def arrived_rows(batch: BatchProgress, before: BatchProgress) -> int:
+    """Rows that arrived between the starts of two batches."""
+    return max(batch.rows + batch.behind_rows - before.behind_rows, 0)
 
 
 def cores_during(cores: Sequence[tuple[float, int]], from_s: float, to_s: float) -> set[int]:

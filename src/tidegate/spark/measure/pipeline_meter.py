@@ -225,7 +225,7 @@ class PipelineMeter:
         silent_s = self._arrivals.silent_s(now_s) if view.main else 0.0
         backlog_rows = rate * silent_s
         if view.main:
-            backlog_rows += self._arrivals.running_rows(view.name)
+            backlog_rows += self._arrivals.running_rows(view.name) + view.batches.behind_rows
         if view.idle:
             rate, backlog_rows = decayed(rate, silent_s), 0.0
         tasks = [plan[node.name].tasks for node in view.part.segment.nodes if node.name in plan]

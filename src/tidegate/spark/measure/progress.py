@@ -33,6 +33,9 @@ class BatchProgress:
     """Writing the offsets before the work, and the commit after it."""
     other_s: float
     """Time that Spark attributes to no part."""
+    behind_rows: int = 0
+    """Rows that its sources had when it was planned and that it left for later batches, where they
+    tell (Kafka's offsets do)."""
 
     @property
     def end_us(self) -> int:
@@ -76,7 +79,32 @@ def batch_progress(report: str | Mapping[str, Any]) -> BatchProgress | None:
         work_s=work_s,
         log_s=log_s,
         other_s=max(duration_s - known_s, 0.0),
+        behind_rows=sum(_behind(source) for source in document.get("sources") or ()),
     )
+
+
+def _behind(source: Mapping[str, Any]) -> int:
+    """Rows between the end of a batch and the newest offset, by topic and partition."""
+    latest, end = (_offsets(source.get(name)) for name in ("latestOffset", "endOffset"))
+    return sum(max(offset - end[place], 0) for place, offset in latest.items() if place in end)
+
+
+def _offsets(told: Any) -> dict[tuple[str, str], int]:
+    """Offsets by topic and partition; empty for a source whose offsets are of another form."""
+    if isinstance(told, str):
+        try:
+            told = json.loads(told)
+        except ValueError:
+            return {}
+    if not isinstance(told, dict):
+        return {}
+    return {
+        (topic, partition): offset
+        for topic, partitions in told.items()
+        if isinstance(partitions, dict)
+        for partition, offset in partitions.items()
+        if isinstance(offset, int)
+    }
 
 
 def _finite(value: Any) -> float:

@@ -72,11 +72,18 @@ class SegmentBatches:
         self._began_s = since_s
         """When the newest finished batch began; before the first, when the run began."""
         self._first = True
+        self._behind_rows = 0
+        """Rows that the newest batch left in the source, where it tells."""
 
     @property
     def newest(self) -> int:
         """The id of the newest finished batch; -1 before the first."""
         return max(self._seen, default=-1)
+
+    @property
+    def behind_rows(self) -> int:
+        """Rows that the newest finished batch left in the sources, where they tell."""
+        return self._behind_rows
 
     @property
     def usual_s(self) -> float:
@@ -122,7 +129,10 @@ class SegmentBatches:
             progress = batch.progress
             found.append(self._measured(batch, awaited))
             self._durations_s.append(progress.duration_s)
-            self.arrived.add(progress.rows * batch.fresh, batch.since_s, batch.began_s)
+            left = progress.behind_rows - self._behind_rows
+            arrived = max(progress.rows + left, 0.0) if batch.offered is None else progress.rows
+            self.arrived.add(arrived * batch.fresh, batch.since_s, batch.began_s)
+            self._behind_rows = progress.behind_rows
             self.completed.add(found[-1].rows, batch.began_s, progress.end_us / 1e6)
         return tuple(found)
 

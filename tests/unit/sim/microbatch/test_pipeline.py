@@ -247,3 +247,21 @@ def test_a_batch_that_outlasts_its_interval_is_followed_at_once() -> None:
         for one in (trigger, free)
     )
     assert np.mean(slow) == pytest.approx(np.mean(fast), rel=0.03)
+
+
+def test_a_backlog_at_the_start_is_caught_up_and_is_no_rate() -> None:
+    """20,000 rows wait, 20 core seconds of work, and 500 rows/s arrive."""
+    outcome = simulate(
+        world(steps([(0, 500.0)]), seconds=60.0, cores=4, backlog_rows=20_000.0), controller()
+    )
+    assert outcome.rows == pytest.approx(20_000 + 60 * 500, rel=0.03), "nothing is lost"
+    seen = [record.measurement for record in outcome.records]
+    assert seen[0].backlog_rows > 19_000.0
+    assert all(one.arrival_rate == pytest.approx(500.0, rel=0.02) for one in seen)
+    believed = [record.beliefs.get("forecast_rate", 500.0) for record in outcome.records]
+    assert all(rate == pytest.approx(500.0, rel=0.05) for rate in believed)
+    first_done = next(one.at_s for one in seen if one.segments[0].batches)
+    late = [one for one in seen if one.latency is not None and one.latency.mean_s > TARGET_S]
+    assert late, "the backlog was late"
+    catch_up_s = LatencyOptions().catch_up_s
+    assert late[-1].at_s - first_done <= catch_up_s + 2.0, "then it took catch_up and a batch"

@@ -1,5 +1,6 @@
 """What is made of queries' progress, without Spark."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -123,7 +124,7 @@ def test_rates_know_idle_time() -> None:
     assert arrival_rate(steady, idle_at_s=6.0) == pytest.approx(20.0), "40 in two seconds"
     assert arrival_rate(steady, idle_at_s=20.0) == 0.0
     assert arrival_rate([]) == 0.0
-    assert arrival_rate([progress(0, 0.0, 1.0, 30, span_s=2.0)]) == 15.0
+    assert arrival_rate([progress(0, 0.0, 1.0, 30, span_s=2.0)]) == 0.0, "they were there before"
 
 
 def test_the_span_of_a_batch_is_what_sparks_rate_says() -> None:
@@ -189,3 +190,28 @@ def test_cores_come_in_whole_executors(said: int | None, comes: int | None) -> N
         saturated=False,
     )
     assert WholeExecutors(Says(said), 2).decide(now, Constraints(Bounds(1, 8))).cores == comes
+
+
+def test_rows_that_a_query_found_at_its_start_are_no_rate(meter_of) -> None:
+    """A million rows wait, and 100 rows/s arrive; Spark tells 90,000 rows/s of the first batch."""
+    query = FakeQuery("clicks")
+    meter = meter_of([query])
+    meter.measure(101.0)
+    query.meter.coming = [progress(0, 101.0, 10.0, 1_000_000, 11.0)]
+    assert meter.measure(111.5).arrival_rate == 0.0
+    query.meter.coming = [progress(1, 111.0, 2.0, 1000, 10.0)]
+    assert meter.measure(113.5).arrival_rate == pytest.approx(100.0)
+
+
+def test_rows_from_an_earlier_rest_did_not_arrive_now(meter_of) -> None:
+    """10,000 rows wait in Kafka, batches take 1,000 of them each, and 50 rows/s arrive."""
+    query = FakeQuery("clicks")
+    meter = meter_of([query])
+    meter.measure(101.0)
+    query.meter.coming = [
+        replace(progress(n, 101.0 + 2 * n, 2.0, 1000, 2.0), behind_rows=9000 - n * 900)
+        for n in range(5)
+    ]
+    found = meter.measure(111.0)
+    assert found.arrival_rate == pytest.approx(50.0)
+    assert found.backlog_rows == pytest.approx(5400 + 50.0 * 2)

@@ -56,3 +56,17 @@ def test_a_trigger_without_a_batch_is_none() -> None:
 def test_a_missing_rate_is_zero(rate: Any) -> None:
     batch = batch_progress(report(inputRowsPerSecond=rate))
     assert batch is not None and batch.arrival_rate == 0.0
+
+
+def test_what_kafka_left_for_later_batches() -> None:
+    told = {
+        "batchId": 7,
+        "numInputRows": 10,
+        "timestamp": "2026-01-01T00:00:00.000Z",
+        "durationMs": {"addBatch": 200, "triggerExecution": 300},
+    }
+    kafka = {"endOffset": {"a": {"0": 5, "1": 7}}, "latestOffset": {"a": {"0": 9, "1": 7, "2": 3}}}
+    files = {"endOffset": '{"logOffset": 3}', "latestOffset": None}
+    for sources, behind in (([kafka, files], 4), ([files], 0), ([], 0), (None, 0)):
+        found = batch_progress({**told, "sources": sources})
+        assert found is not None and found.behind_rows == behind
