@@ -38,6 +38,8 @@ class _Stations:
     def __init__(self, options: DrsOptions) -> None:
         self._model = options.model
         self._smoothing = Smoothing(smoother(options.alpha, options.w))
+        self._outside = 0.0
+        self._arriving: dict[str, float] = {}
         self._serving: dict[str, float] = {}
         """mu_i of each operator that has worked."""
 
@@ -47,16 +49,20 @@ class _Stations:
         arriving, serving, varying = [], [], []
         for operator in measurement.operators:
             name = operator.name
-            arriving.append(smooth(f"{name}.arrival", operator.arrival_rate))
+            # Until its first rate is known it is zero, which must not weigh in the mean.
+            if operator.arrival_rate > 0.0 or name in self._arriving:
+                self._arriving[name] = smooth(f"{name}.arrival", operator.arrival_rate)
+            arriving.append(self._arriving.get(name, 0.0))
             if operator.service_rate > 0.0:  # in a tick in which no batch ended it is not known
                 self._serving[name] = smooth(f"{name}.service", operator.service_rate)
             serving.append(self._serving.get(name, 0.0))
             scv = (operator.arrival_scv + operator.service_scv) / 2.0
             varying.append(scv if self._model == "gigk" else 1.0)
-        outside = smooth("outside", measurement.arrival_rate)
-        if not arriving or outside <= 0.0 or min(serving) <= 0.0:
+        if measurement.arrival_rate > 0.0 or self._outside > 0.0:
+            self._outside = smooth("outside", measurement.arrival_rate)
+        if self._outside <= 0.0 or min(serving, default=0.0) <= 0.0 or min(arriving) <= 0.0:
             return None
-        return Queues.of(arriving, serving, variability=varying, external_rate=outside)
+        return Queues.of(arriving, serving, variability=varying, external_rate=self._outside)
 
 
 class DrsFixed:

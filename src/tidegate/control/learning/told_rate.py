@@ -83,8 +83,10 @@ class ToldRate:
     def tell(self, interval_s: float, *, quiet: bool = False) -> float:
         """The rate of a tick of this length; `quiet` if nothing arrives any more."""
         rate = self.known
-        resting = quiet or rate <= 0.0
-        told = self._rest(rate, interval_s) if resting else self._held(rate, interval_s)
+        if quiet or (rate <= 0.0 and self._spans):
+            told = self._rest(rate, interval_s)
+        else:
+            told = self._held(rate, interval_s)  # nothing before the first span
         self._since_known_s += interval_s
         self.untold -= told
         if abs(self.untold) < _NONE:

@@ -155,7 +155,9 @@ class SegmentBatches:
         fresh = 0.0 if self._first and self._main else 1.0
         if offered is not None:
             fresh = since(offered, self._since_us).rows / offered.rows
-        batch = FinishedBatch(result, progress, kept, offered, self._began_s, fresh)
+        # The first rows of a channel come once the segment before has filled it.
+        since_s = self._began_s if self._main or not self._first else None
+        batch = FinishedBatch(result, progress, kept, offered, since_s, fresh)
         self._began_s, self._first = batch.began_s, False
         return batch
 

@@ -162,3 +162,16 @@ def test_a_tick_without_a_batch_does_not_interrupt_it() -> None:
         operators=tuple(dataclasses.replace(one, service_rate=0.0) for one in quiet.operators),
     )
     assert policy.decide(quiet).tasks == {"extract": 10, "match": 11, "aggregate": 1}
+
+
+def test_ticks_before_the_first_batch_do_not_weigh_in_the_rates() -> None:
+    """The second operator's rows come late: zeros in its mean would take cores from it."""
+    policy = plain(DrsFixed(22), BOUNDS)
+    first = measured((10, 11, 1))
+    unknown = dataclasses.replace(first.operators[1], arrival_rate=0.0, service_rate=0.0)
+    for _ in range(4):
+        waiting = dataclasses.replace(
+            first, operators=(first.operators[0], unknown, first.operators[2])
+        )
+        assert policy.decide(waiting).holds
+    assert policy.decide(first).holds, "10:11:1 is the best split from the first full tick on"

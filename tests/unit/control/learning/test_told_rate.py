@@ -122,6 +122,7 @@ def test_rows_of_an_unknown_time_are_told_but_make_no_rate() -> None:
     rate = ToldRate()
     rate.add(1000.0, None, 5.0)
     assert rate.known == 0.0
+    assert rate.tell(1.0) == 0.0, "there is no rate to tell yet"
     rate.add(10.0, 5.0, 6.0)
     assert rate.known == 10.0
     told_rows = sum(rate.tell(1.0, quiet=True) for _ in range(10))
