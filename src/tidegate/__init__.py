@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         estimated_mean,
         estimated_sum,
     )
+    from tidegate.pipelines.derived import Derived
     from tidegate.pipelines.functions import (
         aggregate,
         count,
@@ -42,6 +43,7 @@ __version__ = "0.1.0.dev0"
 _HOMES = {
     "AskedWrongly": "errors",
     "TidegateError": "errors",
+    "Derived": "pipelines.derived",
     "KeyedBatch": "pipelines.keyed",
     "Update": "pipelines.keyed",
     "ShedClass": "pipelines.shedding",
@@ -78,6 +80,7 @@ _HOMES = {
 __all__ = [
     "AskedWrongly",
     "Attachment",
+    "Derived",
     "Estimate",
     "KeyedBatch",
     "Run",

@@ -91,13 +91,16 @@ class SegmentMeasurement:
     """Whether its rows come from outside although it is not the first segment."""
     loops: bool = False
     """Whether its rows can come back to it through a loop."""
+    latency: "Latency | None" = None
+    """Sojourn in this segment alone, of the rows that it completed: from their arrival at it (the
+    hand-over, where it reads a channel) to the end of their batch."""
     between: bool = False
     """No batch is running: the next one waits for this decision, then takes the whole backlog."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
-    """Sojourn of the rows that were completed during the tick."""
+    """Sojourn of what was completed during the tick: rows of a segment, or inputs of a pipeline."""
 
     mean_s: float
     p50_s: float
@@ -131,6 +134,7 @@ class Measurement:
     cores_busy: float | None = None
     """Mean number of cores at work during the tick, where it can be measured."""
     latency: Latency | None = None
+    """Sojourn of inputs: from the arrival of a row until all rows derived from it are done."""
     operators: tuple[OperatorMeasurement, ...] = ()
     segments: tuple[SegmentMeasurement, ...] = ()
     stale: str | None = None

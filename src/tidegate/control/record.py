@@ -101,7 +101,9 @@ def _operator(entry: dict[str, Any]) -> OperatorMeasurement:
 
 def _segment(entry: dict[str, Any]) -> SegmentMeasurement:
     batches = tuple(BatchMeasurement(**batch) for batch in entry["batches"])
-    return SegmentMeasurement(**{**entry, "batches": batches})
+    latency = entry.get("latency")
+    told = None if latency is None else Latency(**latency)
+    return SegmentMeasurement(**{**entry, "batches": batches, "latency": told})
 
 
 def _source(entry: dict[str, Any]) -> SourceCount:

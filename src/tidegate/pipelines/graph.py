@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from tidegate.errors import AskedWrongly, TidegateError
+from tidegate.pipelines.derived import Derived
 from tidegate.pipelines.keyed import BoundKeyed
 from tidegate.pipelines.shedding import Shedding
 
@@ -51,7 +52,7 @@ class Source(Node):
 class Map(Node):
     """A stateless operator: Arrow table in, Arrow table out."""
 
-    function: Callable[[pa.Table], pa.Table]
+    function: Callable[[pa.Table], pa.Table | Derived]
     tasks: TaskBounds | None = None
     """None: it runs where its rows already are."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tidegate.errors import AskedWrongly, TidegateError
+from tidegate.pipelines.derived import Derived
 from tidegate.pipelines.graph import (
     MAX_SHARDS,
     Channel,
@@ -139,7 +140,7 @@ class Stream:
 
     def map(
         self,
-        function: Callable[[pa.Table], pa.Table],
+        function: Callable[[pa.Table], pa.Table | Derived],
         schema: Declared | None = None,
         *,
         name: str | None = None,
@@ -149,7 +150,8 @@ class Stream:
 
         `schema` declares the columns it returns; by default they are those of its input. It is
         called with blocks of rows, as they come. With `tasks` the rows are distributed over that
-        many tasks; without, the function runs where the rows already are.
+        many tasks; without, the function runs where the rows already are. A function that drops or
+        repeats rows may return `tg.Derived` to say which row became which.
         """
         name = self.graph.free_name(name or str(getattr(function, "__name__", "map")))
         columns = (

@@ -16,6 +16,7 @@ from tidegate.pipelines.graph import Graph, Node, Source
 from tidegate.pipelines.schema import struct_of
 from tidegate.pipelines.shedding import ShedClass
 from tidegate.pipelines.stream import Stream, set_starter
+from tidegate.pipelines.traces import traced_nodes
 from tidegate.spark.batch.anchors import Anchors
 from tidegate.spark.batch.channel import FORMAT, ChannelSource
 from tidegate.spark.batch.checkpoint import Checkpoint
@@ -26,6 +27,7 @@ from tidegate.spark.batch.migration import Migration
 from tidegate.spark.batch.next_allocation import NextAllocation
 from tidegate.spark.batch.report import Reports
 from tidegate.spark.batch.segment import SegmentRun
+from tidegate.spark.batch.traces import FIELD
 from tidegate.spark.checks import check_start
 from tidegate.spark.loop.assembly import assembly_of
 from tidegate.spark.loop.loop import ControlLoop
@@ -153,13 +155,17 @@ def _owned(
     tasks = given["tasks"] or _first_tasks(session, assembly)
     cache = _cache(checkpoint, given)
     segments: dict[str, SegmentRun] = {}
+    # Without a control loop nobody measures.
+    traced = frozenset[str]() if assembly is None else traced_nodes(graph)
     for segment in graph.segments():
         reports = Reports(session.sparkContext)
         part = SegmentRun(
             segment,
             place,
             NextAllocation(segment.nodes, tasks),
-            Compiler(segment, place.state, cache, reports.accumulator, given["sample_every"]),
+            Compiler(
+                segment, place.state, cache, reports.accumulator, given["sample_every"], traced
+            ),
             reports,
             Anchors(session, shared=cache.shared),
             owner.lease,
@@ -193,7 +199,10 @@ def _query(
 ) -> StreamingQuery:
     """Start the streaming query of a segment."""
     name, place = part.segment.name, part.checkpoint
-    frames = {node.name: _stream(session, node, place) for node in part.segment.reads}
+    traced = part.compiler.traced
+    frames = {
+        node.name: _stream(session, node, place, node.name in traced) for node in part.segment.reads
+    }
     writer = (
         tagged(frames)
         .writeStream.queryName(f"{graph.name}.{name}")
@@ -226,12 +235,13 @@ def _check_counts(given: Mapping[str, Any]) -> None:
             raise AskedWrongly(f"{name}={value}: give a whole number of 1 or more")
 
 
-def _stream(session: SparkSession, node: Node, place: Checkpoint) -> DataFrame:
+def _stream(session: SparkSession, node: Node, place: Checkpoint, traced: bool) -> DataFrame:
     if isinstance(node, Source):
         return node.frame  # type: ignore[no-any-return]
+    schema = node.schema.append(FIELD) if traced else node.schema
     return (
         session.readStream.format(FORMAT)
-        .option("columns", struct_of(node.schema).json())
+        .option("columns", struct_of(schema).json())
         .load(place.channel(node.name).url)
     )
 

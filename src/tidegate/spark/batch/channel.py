@@ -13,12 +13,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
+from tidegate.control.learning.traces import NO_IDS
 from tidegate.errors import TidegateError
-from tidegate.spark.batch.worker import part_report
+from tidegate.spark.batch.traces import ARROW_TYPE, SPARK_TYPE, Marks
+from tidegate.spark.batch.worker import TRACE, part_report
 from tidegate.spark.state.files import Durable, Missing, missing
 
 FORMAT = "tidegate-channel"
@@ -199,8 +202,8 @@ def _name(batch_id: int) -> str:
     return f"{batch_id:010d}.json"
 
 
-FILES = "file string, rows long"
-"""What a channel's tasks return: the files that they wrote."""
+FILES = f"file string, rows long, traces {SPARK_TYPE}"
+"""What a channel's tasks return: the files that they wrote, and the traces that the rows carry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +218,9 @@ class ChannelTask:
     data: Durable
     batch_id: int
     accumulator: Any
+    passes_traces: bool = False
+    """Whether the reader needs the traces, because it writes a channel itself. If not, the driver
+    alone learns of them, and the file has the declared columns only."""
 
     def __call__(self, blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write the rows as they come, and emit the name of the file."""
@@ -222,7 +228,8 @@ class ChannelTask:
         told = part_report(self.batch_id, self.channel, 0, 0, 0.0, started_s)
         name = f"{self.batch_id:010d}-{told.task:05d}-{told.part:03d}-{uuid.uuid4().hex[:8]}.arrow"
         rows = 0
-        filled = (block for block in blocks if block.num_rows)
+        marks: list[Marks] = []
+        filled = (self._noted(block, marks) for block in blocks if block.num_rows)
         first = next(filled, None)
         if first is not None:
             with self.data.writing(name) as stream, pa.ipc.new_file(stream, first.schema) as writer:
@@ -230,9 +237,27 @@ class ChannelTask:
                     writer.write_batch(block)
                     rows += block.num_rows
         busy_s = time.perf_counter() - clock
-        self.accumulator.add([replace(told, rows_in=rows, rows_out=rows, busy_s=busy_s)])
+        told = replace(told, rows_in=rows, rows_out=rows, busy_s=busy_s)
+        if marks:
+            told = replace(told, born=np.concatenate([part.born for part in marks]))
+        self.accumulator.add([told])
         if first is not None:
-            yield pa.RecordBatch.from_pydict({"file": [name], "rows": [rows]})
+            traces = np.unique(np.concatenate([NO_IDS, *(part.settled.traces for part in marks)]))
+            listed = pa.array([traces], ARROW_TYPE)
+            yield pa.RecordBatch.from_pydict({"file": [name], "rows": [rows], "traces": listed})
+
+    def _noted(self, block: pa.RecordBatch, marks: list[Marks]) -> pa.RecordBatch:
+        """The block as it is to be written, after a note of its traces."""
+        if TRACE not in block.schema.names:
+            return block
+        found = Marks.of(block)
+        marks.append(found)
+        if not self.passes_traces:
+            return block.drop_columns([TRACE])
+        if not len(found.born):
+            return block
+        place = block.schema.get_field_index(TRACE)
+        return block.set_column(place, block.schema.field(place), found.settled.column(len(block)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,8 +268,9 @@ class _File(InputPartition):
 class ChannelReader(DataSourceStreamReader):
     """The consumer's side of a channel."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Log, columns: list[str]) -> None:
         self._log = log
+        self._columns = columns
         self._forgot = 0
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 (Spark's name)
@@ -268,7 +294,7 @@ class ChannelReader(DataSourceStreamReader):
         with self._log.data.open(partition.name) as stream:
             reader = pa.ipc.open_file(stream)
             for number in range(reader.num_record_batches):
-                yield reader.get_batch(number)
+                yield with_columns(reader.get_batch(number), self._columns)
 
     def commit(self, end: dict[str, int]) -> None:
         """The consumer will not read again what lies before `end`: remove it, several at a time.
@@ -299,4 +325,16 @@ class ChannelSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """The consumer's side of a channel."""
-        return ChannelReader(Log(Durable(self.options["path"])))
+        return ChannelReader(Log(Durable(self.options["path"])), schema.names)
+
+
+def with_columns(block: pa.RecordBatch, columns: list[str]) -> pa.RecordBatch:
+    """Rows of a file with or without traces, as the reader wants them.
+
+    The file may be of a version of Tidegate without traces, or of a run that had no use for them.
+    """
+    if block.schema.names == columns:
+        return block
+    if TRACE in columns and TRACE not in block.schema.names:
+        block = block.append_column(TRACE, pa.nulls(len(block), ARROW_TYPE))
+    return block.select(columns)

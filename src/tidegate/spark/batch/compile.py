@@ -1,7 +1,7 @@
 """Compiles a segment and the plan of a micro-batch to Spark DataFrames."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -9,7 +9,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidegate.errors import TidegateError
-from tidegate.pipelines.graph import Channel, Keyed, Map, Merge, Node, Segment, Sink, Source
+from tidegate.pipelines.graph import (
+    Channel,
+    Keyed,
+    Map,
+    Merge,
+    Node,
+    Segment,
+    Sink,
+    Source,
+    Write,
+)
 from tidegate.pipelines.origins import origins_of
 from tidegate.pipelines.schema import struct_of
 from tidegate.pipelines.walks import reader_counts, timed_source
@@ -17,10 +27,11 @@ from tidegate.spark.batch.anchors import Anchors, ExecutorNames
 from tidegate.spark.batch.keyed_task import KeyedStage, KeyedTask
 from tidegate.spark.batch.map_task import MapStage, MapTask
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
+from tidegate.spark.batch.traces import FIELD, SPARK_TYPE, with_traces
 from tidegate.spark.batch.unanchored import unanchored
-from tidegate.spark.batch.worker import HASH, ORDER, ORIGIN, TASK, packed
+from tidegate.spark.batch.worker import HASH, ORDER, ORIGIN, TASK, TRACE, packed
 from tidegate.spark.measure.stamps import ArrivalSample
-from tidegate.spark.shedding.sources import ShedSources
+from tidegate.spark.shedding.sources import Intake, ShedSources
 from tidegate.spark.state.cache_place import CachePlace
 from tidegate.spark.state.files import Durable
 from tidegate.spark.state.node_cache import NodeCache
@@ -65,7 +76,11 @@ class Compiler:
         cache: CachePlace,
         accumulator: Any,
         sample_every: int = 1,
+        traced: frozenset[str] = frozenset(),
     ) -> None:
+        self.traced = traced
+        """The nodes and channels of the pipeline whose rows carry traces (`pipelines.traces`)."""
+        self._sample_every = sample_every
         self._segment = segment
         self._accumulator = accumulator
         self._stages: dict[str, bytes] = {}
@@ -79,7 +94,15 @@ class Compiler:
             sample = arrival_sample(segment, node, sample_every)
             if isinstance(node, Map):
                 carried = node.name in self._origins.carried
-                stage = MapStage(node.name, node.function, node.schema, sample, offered, carried)
+                stage = MapStage(
+                    node.name,
+                    node.function,
+                    node.schema,
+                    sample,
+                    offered,
+                    carried,
+                    node.name in traced,
+                )
                 self._stages[node.name] = packed(stage)
             else:
                 folder = NodeCache(node.name, state(node.name), node.shards, cache)
@@ -92,7 +115,13 @@ class Compiler:
                 )
                 self._stages[node.name] = packed(
                     KeyedStage(
-                        keeper, node.rows, node.order_by, sample, offered, self._origins.names
+                        keeper,
+                        node.rows,
+                        node.order_by,
+                        sample,
+                        offered,
+                        self._origins.names,
+                        node.name in traced,
                     )
                 )
 
@@ -124,11 +153,20 @@ class Compiler:
             )
             if shared or shown:
                 frame = made.keep(frame)
-            if node.name in self._origins.carried:
-                made.with_origin[node.name] = frame
-                frame = frame.drop(ORIGIN)
-            made.of[node.name] = frame
+            made.add(node.name, frame, self._hidden(node.name, isinstance(node, Source)))
+            if isinstance(node, Source) and node.name in self.traced:
+                made.hidden[node.name] = with_traces(frame, node, self._sample_every), (TRACE,)
         return made
+
+    def channel_rows(self, write: Write, made: "Frames") -> DataFrame:
+        """What is written into a channel, with traces where there are any."""
+        hidden = (TRACE,) if self.traced.intersection(write.inputs) else ()
+        return _union([self._branch(name, made, hidden) for name in write.inputs])
+
+    def _hidden(self, name: str, plain: bool = False) -> tuple[str, ...]:
+        """The hidden columns that the rows of a node carry; a source's own rows have none yet."""
+        found = (ORIGIN,) if name in self._origins.carried else ()
+        return found if plain or name not in self.traced else (*found, TRACE)
 
     def _frame(
         self,
@@ -141,39 +179,41 @@ class Compiler:
         anchors: Anchors,
         executors: ExecutorNames,
     ) -> DataFrame:
-        carried = self._origins.carried
         if isinstance(node, Source | Channel):
             rows = batch
             if many:
                 rows = batch.filter(F.col(INPUT) == node.name).select(f"`{node.name}`.*")
             return self.sources.rows(node, rows, plan) if isinstance(node, Source) else rows
         if isinstance(node, Map):
-            return self._map(node, made.rows(node.inputs[0], node.name in carried), plan)
+            return self._map(node, made.rows(node.inputs[0], self._hidden(node.name)), plan)
         if isinstance(node, Merge):
-            branches = [self._branch(name, made, node.name in carried) for name in node.inputs]
-            union = branches[0]
-            for branch in branches[1:]:
-                union = union.unionByName(branch)
-            return union
+            hidden = self._hidden(node.name)
+            return _union([self._branch(name, made, hidden) for name in node.inputs])
         if isinstance(node, Keyed):
             entry = plan.operators[node.name]
             anchor = None
             if not unanchored(self._segment, node, executors):
                 anchor = anchors.of(node.name, entry.tasks, executors)
-            rows = made.rows(node.inputs[0], bool(self._origins.told_apart(node)))
+            apart = (ORIGIN,) if self._origins.told_apart(node) else ()
+            traces = (TRACE,) if node.name in self.traced else ()
+            rows = made.rows(node.inputs[0], (*apart, *traces))
             return self._keyed(node, rows, entry, plan, versions, anchor)
         raise TidegateError(f"'{node.name}' cannot stand inside a segment")
 
-    def _branch(self, name: str, made: "Frames", with_origin: bool) -> DataFrame:
-        """The rows that a merge reads, with the number of their origin where that is needed."""
-        if not with_origin or name in self._origins.carried:
-            return made.rows(name, with_origin)
-        (origin,) = self._origins.of[name]
-        return made.of[name].withColumn(ORIGIN, F.lit(self._origins.numbers[origin]))
+    def _branch(self, name: str, made: "Frames", hidden: tuple[str, ...]) -> DataFrame:
+        """The rows that a merge or a channel reads, with all the hidden columns that it needs."""
+        there = [column for column in hidden if column in made.hidden_columns(name)]
+        rows = made.rows(name, tuple(there))
+        if ORIGIN in hidden and ORIGIN not in there:
+            (origin,) = self._origins.of[name]
+            rows = rows.withColumn(ORIGIN, F.lit(self._origins.numbers[origin]))
+        if TRACE in hidden and TRACE not in there:
+            rows = rows.withColumn(TRACE, F.lit(None).cast(SPARK_TYPE))
+        return rows
 
     def _map(self, node: Map, rows: DataFrame, plan: BatchPlan) -> DataFrame:
         entry = plan.operators.get(node.name)
-        intake = self.sources.intake(node, plan)
+        intake = self._intake(node, plan)
         if entry is not None:
             # Rows are dealt out by their position and sorted by it behind the shuffle. So a replay
             # deals them alike, and what follows sees one order whatever the shuffle delivered.
@@ -188,7 +228,16 @@ class Compiler:
         schema = node.schema
         if node.name in self._origins.carried:
             schema = schema.append(pa.field(ORIGIN, pa.int32()))
+        if node.name in self.traced:
+            schema = schema.append(FIELD)
         return rows.mapInArrow(lambda blocks: task(blocks), struct_of(schema))
+
+    def _intake(self, node: Map | Keyed, plan: BatchPlan) -> Intake:
+        """How rows enter an operator, with the traces that they carry."""
+        intake = self.sources.intake(node, plan)
+        if node.name not in self.traced or "*" in intake.columns:
+            return intake
+        return replace(intake, columns=(*intake.columns, TRACE))
 
     def _keyed(
         self,
@@ -203,7 +252,7 @@ class Compiler:
         # One literal string: a literal per shard overflows Spark's stack.
         route = ",".join(str(task) for task in entry.route)
         shard = f"cast(pmod(xxhash64({keys}), {node.shards}) as int)"
-        intake = self.sources.intake(node, plan)
+        intake = self._intake(node, plan)
         routed = rows.selectExpr(
             *intake.columns,
             f"xxhash64({keys}) as {HASH}",
@@ -219,11 +268,19 @@ class Compiler:
             self._accumulator,
             intake.shed,
         )
-        schema = struct_of(node.schema)
+        schema = struct_of(node.schema.append(FIELD) if node.name in self.traced else node.schema)
         if anchor is None:
             return routed.mapInArrow(lambda blocks: task.without_anchor(blocks), schema)
         both = anchor.groupBy(TASK).cogroup(routed.groupBy(TASK))
         return both.applyInArrow(lambda a, b: task(a, b), schema)
+
+
+def _union(frames: list[DataFrame]) -> DataFrame:
+    """The rows of all frames, which have the same columns."""
+    union = frames[0]
+    for frame in frames[1:]:
+        union = union.unionByName(frame)
+    return union
 
 
 @dataclass(slots=True)
@@ -232,12 +289,26 @@ class Frames:
 
     of: dict[str, DataFrame] = field(default_factory=dict)
     kept: list[DataFrame] = field(default_factory=list)
-    with_origin: dict[str, DataFrame] = field(default_factory=dict)
-    """The same rows with their origin in a hidden column, where an operator needs it."""
+    hidden: dict[str, tuple[DataFrame, tuple[str, ...]]] = field(default_factory=dict)
+    """The same rows with hidden columns, and the names of these, where an operator needs them."""
 
-    def rows(self, name: str, with_origin: bool) -> DataFrame:
-        """The rows of a node, as the user knows them or with their origin."""
-        return self.with_origin[name] if with_origin else self.of[name]
+    def add(self, name: str, frame: DataFrame, hidden: tuple[str, ...]) -> None:
+        """The frame of a node, with the hidden columns that it has."""
+        if hidden:
+            self.hidden[name] = frame, hidden
+            frame = frame.drop(*hidden)
+        self.of[name] = frame
+
+    def hidden_columns(self, name: str) -> tuple[str, ...]:
+        """The hidden columns that the rows of a node have."""
+        return self.hidden[name][1] if name in self.hidden else ()
+
+    def rows(self, name: str, hidden: tuple[str, ...]) -> DataFrame:
+        """The rows of a node, as the user knows them, and those hidden columns that are needed."""
+        if not hidden:
+            return self.of[name]
+        frame, columns = self.hidden[name]
+        return frame.drop(*(column for column in columns if column not in hidden))
 
     def keep(self, frame: DataFrame) -> DataFrame:
         """Compute it once, however often it is read."""

@@ -10,9 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as compute
 from numpy.typing import NDArray
 
+from tidegate.control.learning.traces import NO_IDS
 from tidegate.pipelines.keyed import Update
 from tidegate.spark.batch.failure import told_of
 from tidegate.spark.batch.report import TaskReport
+from tidegate.spark.batch.traces import FIELD, Marks
 from tidegate.spark.batch.worker import (
     HASH,
     ORDER,
@@ -48,6 +50,8 @@ class KeyedStage:
     """The source whose rows it counts by class; None when it is not the first to read one."""
     origins: tuple[str, ...] = ()
     """The sources by the numbers in its rows' hidden column; empty without such a column."""
+    traced: bool = False
+    """Whether its rows carry traces in a hidden column, and those that leave it need them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +95,7 @@ class KeyedTask:
             rows = shedder.kept(rows)
             self.shed.tell(shedder, started_s, task)
         clock = time.perf_counter()
+        marks, keys = traced_keys(rows, keeper.key.names) if stage.traced else (None, None)
         newest_us = newest_events(rows, keeper.bound.event_time, stage.origins)
         if rows is None:
             rows, hashes = stage.rows.empty_table(), np.empty(0, dtype=np.int64)
@@ -133,9 +138,13 @@ class KeyedTask:
                     stamps=None if stage.arrivals is None else stage.arrivals.of(rows),
                     sampled=1 if stage.arrivals is None else stage.arrivals.every,
                     class_rows=class_rows(rows, stage.offered),
+                    born=None if marks is None else marks.born,
                 )
             ]
         )
+        if marks is not None:
+            passed = marks.settled.grouped(keys, output)
+            output = output.append_column(FIELD, passed.column(output.num_rows))
         return output
 
     def _shard_rows(self, hashes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -151,6 +160,14 @@ class KeyedTask:
         if update.output is None:
             return keeper.bound.output.empty_table()
         return conform(update.output, keeper.bound.output, f"operator '{keeper.operator}': output")
+
+
+def traced_keys(rows: pa.Table | None, key: list[str]) -> tuple[Marks, pa.Table | None]:
+    """The traces on the rows, and the key of each of them."""
+    if rows is None:
+        return Marks(NO_IDS, NO_IDS), None
+    marks = Marks.of(rows)
+    return marks, rows.select(key).take(pa.array(marks.places))
 
 
 def in_order(rows: pa.Table, order_by: str | None) -> tuple[pa.Table, NDArray[np.int64]]:

@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from tidegate.control.learning.sojourn import Stamps, merged
+from tidegate.pipelines.derived import Derived
 from tidegate.spark.batch.failure import told_of
+from tidegate.spark.batch.traces import FIELD, Marks, joined
 from tidegate.spark.batch.worker import ORDER, ORIGIN, part_report, unpacked, without_ours
 from tidegate.spark.measure.stamps import ArrivalSample
 from tidegate.spark.shedding.task import ShedStage, ShedTask, class_rows
@@ -21,13 +24,15 @@ class MapStage:
     """The fixed part of a map operator."""
 
     operator: str
-    function: Callable[[pa.Table], pa.Table]
+    function: Callable[[pa.Table], pa.Table | Derived]
     schema: pa.Schema
     arrivals: ArrivalSample | None = None
     offered: ShedStage | None = None
     """The source whose rows it counts by class; None when it is not the first to read one."""
     origins: bool = False
     """Whether its rows carry their origin in a hidden column, which those that leave it need."""
+    traced: bool = False
+    """Whether its rows carry traces in a hidden column, and those that leave it need them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +55,7 @@ class MapTask:
         busy_s = 0.0
         seen: list[Stamps] = []
         by_class: list[tuple[int, ...]] = []
+        born: list[NDArray[np.int64]] = []
         shedder = None if self.shed is None else self.shed.shedder()
         own: int | None = None
         for block in blocks:
@@ -66,8 +72,13 @@ class MapTask:
                 by_class.append(class_rows(table, stage.offered))
             before = time.perf_counter()
             with told_of(stage.operator):
-                result = mapped_by_origin(stage, table) if stage.origins else mapped(stage, table)
+                parts = mapped_by_origin(stage, table) if stage.origins else [mapped(stage, table)]
             busy_s += time.perf_counter() - before
+            result = parts[0].rows if len(parts) == 1 else pa.concat_tables(p.rows for p in parts)
+            if stage.traced:
+                marks = Marks.of(table)
+                born.append(marks.born)
+                result = result.append_column(FIELD, traces_of(parts, marks.settled))
             rows_in += table.num_rows
             rows_out += result.num_rows
             yield from result.to_batches()
@@ -84,19 +95,39 @@ class MapTask:
             stamps=merged(seen) if seen else None,
             sampled=1 if stage.arrivals is None else stage.arrivals.every,
             class_rows=tuple(sum(part) for part in zip(*by_class, strict=True)),
+            born=np.concatenate(born) if born else None,
         )
         self.accumulator.add([told])
 
 
-def mapped(stage: MapStage, table: pa.Table) -> pa.Table:
+@dataclass(frozen=True, slots=True, eq=False)
+class MappedRows:
+    """What the user's function returned for some rows of a block."""
+
+    rows: pa.Table
+    parents: NDArray[np.int64] | None
+    """For each row the place of the row that it was derived from, where the function said so."""
+    given: int
+    """How many rows the function was given."""
+    chosen: NDArray[np.int64] | None = None
+    """The places of these rows in the block; None: all rows of the block."""
+
+
+def mapped(stage: MapStage, table: pa.Table) -> MappedRows:
     """The user's function on rows, without the columns that we added."""
     result = stage.function(without_ours(table))
+    parents = None
+    if isinstance(result, Derived):
+        result, parents = result.rows, result.positions(table.num_rows)
     if not isinstance(result, pa.Table):
-        raise TypeError(f"the function returned {type(result).__name__}, expected a pyarrow.Table")
-    return conform(result, stage.schema, f"operator '{stage.operator}'")
+        raise TypeError(
+            f"the function returned {type(result).__name__}, expected a pyarrow.Table or tg.Derived"
+        )
+    rows = conform(result, stage.schema, f"operator '{stage.operator}'")
+    return MappedRows(rows, parents, table.num_rows)
 
 
-def mapped_by_origin(stage: MapStage, table: pa.Table) -> pa.Table:
+def mapped_by_origin(stage: MapStage, table: pa.Table) -> list[MappedRows]:
     """The function once for the rows of each origin: what comes out has the origin of these rows.
 
     The function may drop, repeat or reorder rows, so nothing else tells where its rows come from.
@@ -104,8 +135,23 @@ def mapped_by_origin(stage: MapStage, table: pa.Table) -> pa.Table:
     origin = table.column(ORIGIN).to_numpy()
     parts = []
     for number in np.unique(origin):
-        mine = origin == number
-        result = mapped(stage, table if mine.all() else table.filter(pa.array(mine)))
-        numbers = pa.array(np.full(result.num_rows, number, dtype=np.int32))
-        parts.append(result.append_column(ORIGIN, numbers))
-    return pa.concat_tables(parts)
+        mine = np.flatnonzero(origin == number)
+        part = mapped(stage, table if len(mine) == len(origin) else table.take(pa.array(mine)))
+        numbers = pa.array(np.full(part.rows.num_rows, number, dtype=np.int32))
+        rows = part.rows.append_column(ORIGIN, numbers)
+        parts.append(replace(part, rows=rows, chosen=mine))
+    return parts
+
+
+def traces_of(parts: list[MappedRows], marks: Marks) -> pa.Array:
+    """The hidden column of traces for all that came out of a block."""
+    passed = [
+        (
+            (marks if part.chosen is None else marks.within(part.chosen)).passed(
+                part.given, part.rows.num_rows, part.parents
+            ),
+            part.rows.num_rows,
+        )
+        for part in parts
+    ]
+    return joined(passed).column(sum(rows for _, rows in passed))

@@ -72,6 +72,8 @@ class TaskReport:
     """When its rows arrived, for operators that read a source with an arrival column."""
     sampled: int = 1
     """N_m: `stamps` has one row in so many."""
+    born: NDArray[np.int64] | None = None
+    """Traces of inputs that it saw right behind their source; None where rows carry no traces."""
     shed: ShedCounts | None = None
     """Rows offered and kept, when the report is about a source that sheds."""
     class_rows: tuple[int, ...] = ()

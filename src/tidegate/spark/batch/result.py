@@ -1,7 +1,10 @@
 """What a micro-batch did, for the control loop and for whoever asks the run."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.control.row_counts import SourceCount
 from tidegate.spark.batch.plan import BatchPlan
@@ -25,6 +28,10 @@ class BatchResult:
     executors: int
     sources: tuple[SourceCount, ...] = ()
     """Rows offered and kept, per source."""
+    written: Mapping[str, int] = field(default_factory=dict)
+    """Rows that it wrote into each channel; a channel that got none is left out."""
+    traces: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    """The traces that these rows carry."""
 
     @property
     def duration_s(self) -> float:

@@ -173,6 +173,8 @@ class SegmentRun:
                 reports=done.reports,
                 executors=max(1, len(executors)),
                 sources=done.sources,
+                written=work.written,
+                traces=work.traces,
             )
         )
 

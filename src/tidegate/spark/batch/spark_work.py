@@ -3,7 +3,9 @@
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 
 from tidegate.pipelines.graph import Segment, Sink
@@ -38,6 +40,10 @@ class SparkWork:
     """Whether the run is being stopped, so that no failed sink is retried."""
     _plan: BatchPlan = field(init=False)
     _frames: Frames = field(default_factory=Frames)
+    written: dict[str, int] = field(default_factory=dict)
+    """Rows that were written into each channel; a channel that got none is left out."""
+    traces: dict[str, NDArray[np.int64]] = field(default_factory=dict)
+    """The traces that these rows carry."""
 
     def operators(self) -> dict[str, OperatorPlan]:
         """Tasks and routes as they are wished for, numbered so that shards stay where they are."""
@@ -70,14 +76,17 @@ class SparkWork:
         for write in self.segment.writes:
             name = write.channel.name
             log = Log(self.checkpoint.channel(name))
-            rows = self._frames.of[write.inputs[0]]
-            for other in write.inputs[1:]:
-                rows = rows.unionByName(self._frames.of[other])
-            task = ChannelTask(name, log.data, self.batch_id, self.told.accumulator)
+            rows = self.compiler.channel_rows(write, self._frames)
+            passes = name in self.compiler.traced
+            task = ChannelTask(name, log.data, self.batch_id, self.told.accumulator, passes)
             files = rows.mapInArrow(_callable(task), FILES).toArrow()
             written[name] = list(
                 zip(files["file"].to_pylist(), files["rows"].to_pylist(), strict=True)
             )
+            if written[name]:
+                self.written[name] = sum(count for _, count in written[name])
+                traces = files["traces"].combine_chunks().flatten()
+                self.traces[name] = np.unique(traces.to_numpy(zero_copy_only=False))
         return written
 
     def reports(self, counting: Collection[str]) -> list[TaskReport]:

@@ -22,7 +22,10 @@ TASK = "__task"
 ORIGIN = "__origin"
 """The source that a row came from, by number: only where an operator with event time reads several
 (`pipelines.origins`)."""
-OURS = (HASH, ORDER, TASK, ORIGIN)
+TRACE = "__trace"
+"""The traces of the sampled inputs that a row was derived from: only on the way from a source to a
+channel (`pipelines.traces`)."""
+OURS = (HASH, ORDER, TASK, ORIGIN, TRACE)
 
 
 def packed(stage: object) -> bytes:

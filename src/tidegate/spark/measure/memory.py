@@ -99,7 +99,7 @@ def remembered_results() -> BoundedMemory[BatchResult]:
         most=RESULTS,
         most_bytes=RESULT_BYTES,
         size=result_bytes,
-        strip=lambda result: replace(result, reports=()),
+        strip=lambda result: replace(result, reports=(), traces={}),
     )
 
 
@@ -113,7 +113,8 @@ def remembered_records() -> BoundedMemory[Record]:
 def result_bytes(result: BatchResult) -> int:
     """About how much memory a result takes, from some of its reports."""
     routes = sum(len(entry.route) for entry in result.plan.operators.values())
-    fixed = _OBJECT_BYTES + _NUMBER_BYTES * routes
+    traces = sum(int(array.nbytes) for array in result.traces.values())
+    fixed = _OBJECT_BYTES + _NUMBER_BYTES * routes + traces
     step = -(-len(result.reports) // _SAMPLE) or 1
     sample = result.reports[::step]
     arrays = sum(_report_bytes(report) for report in sample)
@@ -125,6 +126,8 @@ def _report_bytes(report: Any) -> int:
     arrays = [a for stamps in found if stamps is not None for a in (stamps.slots, stamps.counts)]
     for pair in (report.shard_rows, report.shard_bytes, report.shed and report.shed.groups):
         arrays += pair or ()
+    if report.born is not None:
+        arrays.append(report.born)
     pieces = 0 if report.change is None else len(report.change.kept)
     kept = 2 * _NUMBER_BYTES * pieces
     return _OBJECT_BYTES + kept + sum(int(array.nbytes) for array in arrays)

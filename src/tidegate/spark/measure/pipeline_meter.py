@@ -11,8 +11,12 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tidegate.control.learning.sojourn import SojournWindow
-from tidegate.control.measurement import BatchMeasurement, Measurement, SegmentMeasurement
+from tidegate.control.measurement import (
+    BatchMeasurement,
+    Latency,
+    Measurement,
+    SegmentMeasurement,
+)
 from tidegate.control.row_counts import SourceCount, added
 from tidegate.pipelines.graph import Source
 from tidegate.pipelines.walks import looped
@@ -27,6 +31,7 @@ from tidegate.spark.measure.operator_meter import OperatorMeter
 from tidegate.spark.measure.query_meter import QueryMeter, trigger_interval_s
 from tidegate.spark.measure.segment_batches import FinishedBatch, SegmentBatches
 from tidegate.spark.measure.staleness import stale
+from tidegate.spark.measure.traces import SojournMeter
 from tidegate.spark.run import Run
 
 _SATURATED_BATCHES = 2.5
@@ -80,7 +85,7 @@ class PipelineMeter:
         self._tick_s = tick_s
         self._negotiator = negotiator
         self._window_s = window_s
-        self._window = SojournWindow(window_s)
+        self._sojourns = self._new_sojourns()
         since_s = time.time()
         self._views = {
             name: _view(part, run.queries[name], since_s) for name, part in run.segments.items()
@@ -111,7 +116,8 @@ class PipelineMeter:
         finished = self._read(now_s)
         results = [batch.result for batches in finished.values() for batch in batches]
         plan = self._run.allocation()
-        segments = self._segments(finished, plan, awaited, now_s)
+        latency = self._sojourns.latency(round(now_s * 1e6))
+        segments = self._segments(finished, plan, awaited, now_s, latency)
         operators = tuple(
             operator
             for name, view in self._views.items()
@@ -135,7 +141,7 @@ class PipelineMeter:
             cores_granted=granted,
             saturated=any(self._saturated(segment) for segment in segments),
             cores_busy=self._cores_busy(finished, granted),
-            latency=self._window.latency(round(now_s * 1e6)),
+            latency=latency,
             operators=operators,
             segments=segments,
             stale=self._stale(now_s),
@@ -147,9 +153,14 @@ class PipelineMeter:
         self.spent_s += time.perf_counter() - clock
         return measurement
 
+    def _new_sojourns(self) -> SojournMeter:
+        segments = {name: part.segment for name, part in self._run.segments.items()}
+        traced = [part.compiler.traced for part in self._run.segments.values()]
+        return SojournMeter(segments, frozenset[str]().union(*traced), self._window_s)
+
     def _forget(self, now_s: float) -> None:
         """Forget times of the wall clock, which was set back: they are in the future now."""
-        self._window = SojournWindow(self._window_s)
+        self._sojourns = self._new_sojourns()
         self._arrivals = Arrivals(self._views)
         for view in self._views.values():
             view.batches.forget_times()
@@ -167,16 +178,17 @@ class PipelineMeter:
             name: view.batches.finished(self._run.results(name))
             for name, view in self._views.items()
         }
-        for batch in (batch for batches in finished.values() for batch in batches):
+        trusted: dict[str, list[FinishedBatch]] = {name: [] for name in finished}
+        for name, batch in ((name, b) for name, batches in finished.items() for b in batches):
             if not self._trusts(batch.progress.end_us, now_s):
                 continue
             if batch.offered is not None and not self._trusts(batch.offered.newest_us, now_s):
                 continue
             self._ended_s = max(self._ended_s, batch.progress.end_us / 1e6)
-            if batch.kept.stamps.rows:
-                self._window.add(batch.kept)
+            trusted[name].append(batch)
             if batch.offered is not None:
                 self._arrivals.add(batch.offered)
+        self._sojourns.add(trusted, round(now_s * 1e6))
         for name, view in self._views.items():
             status = self._run.queries[name].status
             view.idle = not status["isTriggerActive"] and not status["isDataAvailable"]
@@ -196,6 +208,7 @@ class PipelineMeter:
         plan: Mapping[str, OperatorPlan],
         awaited: int | None,
         now_s: float,
+        latency: Latency | None,
     ) -> tuple[SegmentMeasurement, ...]:
         found: list[SegmentMeasurement] = []
         for name, view in self._views.items():
@@ -207,7 +220,7 @@ class PipelineMeter:
             rate = view.batches.arrived.tell(self._clock.interval_s, quiet=view.idle)
             if not found:
                 self._found_rate = rate
-            found.append(self._segment(view, batches, plan, rate, now_s))
+            found.append(self._segment(view, batches, plan, rate, now_s, latency))
         return tuple(found)
 
     def _segment(
@@ -217,6 +230,7 @@ class PipelineMeter:
         plan: Mapping[str, OperatorPlan],
         offered_rate: float,
         now_s: float,
+        latency: Latency | None,
     ) -> SegmentMeasurement:
         shift_s = self._clock.shift_s
         if shift_s:
@@ -240,6 +254,7 @@ class PipelineMeter:
             and any(isinstance(node, Source) for node in view.part.segment.reads),
             loops=view.name in self._looped,
             between=view.waits,
+            latency=self._sojourns.of_segment(view.name, latency, round(now_s * 1e6)),
         )
 
     def _saturated(self, segment: SegmentMeasurement) -> bool:

@@ -1,7 +1,7 @@
 """Spark's report about a micro-batch, as a frozen record with units in its names."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -36,6 +36,9 @@ class BatchProgress:
     behind_rows: int = 0
     """Rows that its sources had when it was planned and that it left for later batches, where they
     tell (Kafka's offsets do)."""
+    channel_offsets: tuple[tuple[int, int], ...] = ()
+    """For each source that is a channel, in the order of the query's sources: the first of the
+    writer's batches that it took, and the one after the last."""
 
     @property
     def end_us(self) -> int:
@@ -80,6 +83,7 @@ def batch_progress(report: str | Mapping[str, Any]) -> BatchProgress | None:
         log_s=log_s,
         other_s=max(duration_s - known_s, 0.0),
         behind_rows=sum(_behind(source) for source in document.get("sources") or ()),
+        channel_offsets=_channel_offsets(document.get("sources") or ()),
     )
 
 
@@ -105,6 +109,23 @@ def _offsets(told: Any) -> dict[tuple[str, str], int]:
         for partition, offset in partitions.items()
         if isinstance(offset, int)
     }
+
+
+def _channel_offsets(sources: Iterable[Mapping[str, Any]]) -> tuple[tuple[int, int], ...]:
+    """The offsets of those sources that are channels: they count the writer's batches."""
+    found = []
+    for source in sources:
+        begin, end = (_batches(source.get(name)) for name in ("startOffset", "endOffset"))
+        if end is not None:
+            found.append((begin or 0, end))
+    return tuple(found)
+
+
+def _batches(offset: Any) -> int | None:
+    """The number in an offset of a channel; None for one of another kind of source."""
+    if isinstance(offset, Mapping) and set(offset) == {"batches"}:
+        return int(offset["batches"])
+    return None
 
 
 def _finite(value: Any) -> float:

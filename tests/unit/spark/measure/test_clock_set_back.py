@@ -50,7 +50,7 @@ def test_a_pipeline_forgets_times_that_are_in_the_future(monkeypatch: pytest.Mon
     # Without a segment there is no rate to fall back on.
     monkeypatch.setattr(meter, "_arrival_rate", lambda: meter._arrivals.rate() or 0.0)
     stamps = Stamps.of(np.array([round((START_S + 0.5) * 1e6)] * 50))
-    meter._window.add(BatchStamps(stamps, round(START_S * 1e6)))
+    meter._sojourns.whole.add(BatchStamps(stamps, round(START_S * 1e6)))
     meter._arrivals.add(stamps)
     before = meter.measure(START_S + 1.0)
     assert before.latency is not None and before.arrival_rate > 0.0

@@ -70,3 +70,15 @@ def test_what_kafka_left_for_later_batches() -> None:
     for sources, behind in (([kafka, files], 4), ([files], 0), ([], 0), (None, 0)):
         found = batch_progress({**told, "sources": sources})
         assert found is not None and found.behind_rows == behind
+
+
+def test_what_a_batch_took_from_channels_is_known_by_their_offsets() -> None:
+    """A user's sources come first, whatever their offsets look like."""
+    sources = [
+        {"startOffset": {"logOffset": 3}, "endOffset": {"logOffset": 4}},
+        {"startOffset": "7", "endOffset": "9"},
+        {"startOffset": None, "endOffset": {"batches": 2}},
+        {"startOffset": {"batches": 4}, "endOffset": {"batches": 4}},
+    ]
+    batch = batch_progress(report(sources=sources))
+    assert batch is not None and batch.channel_offsets == ((0, 2), (4, 4))

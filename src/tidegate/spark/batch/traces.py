@@ -1,0 +1,206 @@
+"""Traces inside a micro-batch: the hidden column in which sampled inputs travel with their rows.
+
+A trace (`control.learning.traces`) is negative on the rows of a source, so that whoever sees such a
+row first can tell that its input has just entered. Behind that, traces are positive.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame
+
+from tidegate.control.learning.traces import (
+    ARRIVAL_SHIFT,
+    NO_IDS,
+    NUMBER_MASK,
+    STRATUM_ENDS,
+    STRATUM_FACTOR,
+    STRATUM_SHIFT,
+    Ids,
+)
+from tidegate.pipelines.graph import Source
+from tidegate.spark.batch.worker import TRACE
+
+SPARK_TYPE = "array<bigint>"
+ARROW_TYPE = pa.list_(pa.field("element", pa.int64()))
+FIELD = pa.field(TRACE, ARROW_TYPE)
+_PLACE = "__place"
+_PLACE_BITS = 33
+"""Spark numbers the rows of a partition in so many bits; the partition is above them."""
+_PART_STEP = 31
+"""Inputs of the same microsecond are numbered from another start in each partition."""
+_MOST_PAIRS = 1 << 20
+
+
+def with_traces(rows: DataFrame, source: Source, every: int) -> DataFrame:
+    """The rows of a source, with traces on a sample of them.
+
+    Which rows are traced follows from their place in their partition, so a replay traces the same.
+    """
+    name = str(source.arrival).replace("`", "``")
+    if source.schema.field(source.arrival).type.tz is None:
+        micros = f"timestampdiff(MICROSECOND, timestamp_ntz'1970-01-01 00:00:00', `{name}`)"
+    else:
+        micros = f"unix_micros(`{name}`)"
+    place = f"({_PLACE} & {(1 << _PLACE_BITS) - 1}L)"
+    sampled = f"{micros} > 0"
+    if every > 1:
+        sampled += f" and {place} % {every} = 0"
+        place = f"({place} div {every})"
+    part = f"shiftrightunsigned({_PLACE}, {_PLACE_BITS})"
+    strata = []
+    for stratum, end in enumerate((*STRATUM_ENDS, None)):
+        stride = STRATUM_FACTOR**stratum
+        number = f"({place} div {stride} + {_PART_STEP} * {part}) & {NUMBER_MASK}"
+        trace = (
+            f"array(-(shiftleft({micros}, {ARRIVAL_SHIFT}) | {stratum << STRATUM_SHIFT}L"
+            f" | ({number})))"
+        )
+        chosen = trace if stride == 1 else f"if({place} % {stride} = 0, {trace}, null)"
+        strata.append(f"else {chosen}" if end is None else f"when {place} < {end} then {chosen}")
+    return (
+        rows.selectExpr("*", f"monotonically_increasing_id() as {_PLACE}")
+        .selectExpr("*", f"if({sampled}, case {' '.join(strata)} end, null) as {TRACE}")
+        .drop(_PLACE)
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Marks:
+    """The traces on some rows: pairs of a row's place and a trace, in the order of the rows."""
+
+    places: NDArray[np.int64]
+    traces: Ids
+
+    @classmethod
+    def of(cls, rows: pa.Table | pa.RecordBatch) -> Self:
+        """The traces in the hidden column of some rows; none where there is no such column."""
+        if TRACE not in rows.schema.names:
+            return cls(NO_IDS, NO_IDS)
+        column = rows.column(TRACE)
+        if isinstance(column, pa.ChunkedArray):
+            column = column.combine_chunks()
+        traced = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
+        lists = column.take(pa.array(traced))
+        lengths = lists.value_lengths().to_numpy(zero_copy_only=False)
+        traces = np.asarray(lists.flatten().to_numpy(zero_copy_only=False), dtype=np.int64)
+        return cls(np.repeat(traced, lengths), traces)
+
+    @property
+    def born(self) -> Ids:
+        """The traces of inputs that have just entered."""
+        return -self.traces[self.traces < 0]
+
+    @property
+    def settled(self) -> "Marks":
+        """The same, with no input that has just entered."""
+        return Marks(self.places, np.abs(self.traces))
+
+    def column(self, rows: int) -> pa.Array:
+        """The hidden column of so many rows."""
+        counts = np.bincount(self.places, minlength=rows)
+        ends = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+        return pa.ListArray.from_arrays(
+            pa.array(ends), pa.array(self.traces), type=ARROW_TYPE, mask=pa.array(counts == 0)
+        )
+
+    def within(self, chosen: NDArray[np.int64]) -> "Marks":
+        """The traces on some of the rows, which are then counted from 0."""
+        places = np.searchsorted(chosen, self.places)
+        inside = places < len(chosen)
+        inside[inside] = chosen[places[inside]] == self.places[inside]
+        return Marks(places[inside], self.traces[inside])
+
+    def inherited(self, parents: NDArray[np.int64], given: int) -> "Marks":
+        """The traces on derived rows, each of which has one parent among the `given` rows."""
+        return Marks(*_gathered(self.places, self.traces, parents, given))
+
+    def passed(self, given: int, made: int, parents: NDArray[np.int64] | None) -> "Marks":
+        """The traces on the `made` rows that a function returned for the `given` ones.
+
+        Without `parents`, as many rows are taken to be the same rows. Otherwise parents are spread
+        evenly and in order, so that no trace is lost while there is a row to carry it.
+        """
+        if parents is not None:
+            return self.inherited(parents, given)
+        if made == given:
+            return self
+        if not made or not len(self.traces):
+            return Marks(NO_IDS, NO_IDS)
+        if made > given:
+            return self.inherited(np.arange(made) * given // made, given)
+        return _unique(self.places * made // given, self.traces)
+
+    def grouped(self, keys: pa.Table, output: pa.Table) -> "Marks":
+        """The traces on the output of a keyed operator: those of all rows with the same key.
+
+        `keys` has the keys of the rows, one for each pair. If the output has no such columns, the
+        traces are spread over it.
+        """
+        if not output.num_rows or not len(self.traces):
+            return Marks(NO_IDS, NO_IDS)
+        codes = _key_codes(keys, output)
+        if codes is None:
+            traces = np.unique(self.traces)
+            return Marks(np.arange(len(traces)) * output.num_rows // len(traces), traces)
+        mine, theirs = codes[: len(self.traces)], codes[len(self.traces) :]
+        known = int(codes.max()) + 1
+        pairs = _unique(mine, self.traces)
+        counts = np.bincount(pairs.places, minlength=known)
+        if int(counts[theirs].sum()) <= _MOST_PAIRS:
+            return Marks(*_gathered(pairs.places, pairs.traces, theirs, known))
+        _, first = np.unique(theirs, return_index=True)
+        first.sort()
+        made = Marks(*_gathered(pairs.places, pairs.traces, theirs[first], known))
+        return Marks(first[made.places], made.traces)
+
+
+def joined(parts: list[tuple[Marks, int]]) -> Marks:
+    """The traces on several tables, each with its number of rows, one below the other."""
+    begins = np.cumsum([0, *(rows for _, rows in parts)])
+    return Marks(
+        np.concatenate([m.places + begin for (m, _), begin in zip(parts, begins, strict=False)]),
+        np.concatenate([marks.traces for marks, _ in parts]),
+    )
+
+
+def _gathered(
+    places: NDArray[np.int64], traces: Ids, parents: NDArray[np.int64], given: int
+) -> tuple[NDArray[np.int64], Ids]:
+    """For each parent, in order, all pairs of that place; `places` is in ascending order."""
+    counts = np.bincount(places, minlength=given)
+    begins = np.cumsum(counts) - counts
+    lengths = counts[parents]
+    rows = np.repeat(np.arange(len(parents)), lengths)
+    within = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return rows, traces[np.repeat(begins[parents], lengths) + within]
+
+
+def _unique(places: NDArray[np.int64], traces: Ids) -> Marks:
+    """Each pair once, by place and then by trace."""
+    order = np.lexsort((traces, places))
+    places, traces = places[order], traces[order]
+    first = np.ones(len(places), dtype=np.bool_)
+    first[1:] = (places[1:] != places[:-1]) | (traces[1:] != traces[:-1])
+    return Marks(places[first], traces[first])
+
+
+def _key_codes(keys: pa.Table, output: pa.Table) -> NDArray[np.int64] | None:
+    """A number for each key of both tables, equal for equal keys; None if they do not compare."""
+    if not set(keys.column_names) <= set(output.column_names):
+        return None
+    codes = np.zeros(keys.num_rows + output.num_rows, dtype=np.int64)
+    for name in keys.column_names:
+        column = output.column(name)
+        try:
+            chunks = [*keys.column(name).cast(column.type).chunks, *column.chunks]
+            whole = pa.chunked_array(chunks, column.type).combine_chunks()
+            coded = whole.dictionary_encode(null_encoding="encode")
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return None
+        numbers = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        codes = np.unique(codes * len(coded.dictionary) + numbers, return_inverse=True)[1]
+    return codes
