@@ -43,6 +43,8 @@ class SimulatedBatch:
     """The time of the slowest tasks of its stages."""
     starting_s: float = 0.0
     """The time that its number of tasks costs."""
+    since_s: Vector = field(default_factory=lambda: np.empty(0))
+    """When its rows arrived at this segment."""
 
     def busy_within(self, begin_s: float, end_s: float) -> float:
         """Its core seconds of work within a span, if work is spread evenly over its duration."""

@@ -13,6 +13,7 @@ from tidegate.control.measurement import (
 )
 from tidegate.control.row_counts import ClassCount, SourceCount
 from tidegate.sim.microbatch.batch import RunningSegment, SimulatedBatch
+from tidegate.sim.microbatch.done_rows import DoneRows
 
 Ended = Sequence[tuple[int, SimulatedBatch]]
 """Batches that ended during a tick, with their numbers."""
@@ -66,6 +67,9 @@ def segment_measurement(
             )
             for number, batch in ended
         ),
+        latency=latency_of(
+            [DoneRows(batch.since_s, batch.counts, batch.ended_s) for _, batch in ended]
+        ),
     )
 
 
@@ -99,8 +103,8 @@ def operator_measurements(
     return found
 
 
-def latency_of(batches: Sequence[SimulatedBatch]) -> Latency | None:
-    """Mean and percentiles of the sojourn over the rows of finished batches."""
+def latency_of(batches: Sequence[DoneRows]) -> Latency | None:
+    """Mean and percentiles of the sojourn over rows that are done."""
     rows = sum(batch.rows for batch in batches)
     if rows <= 0.0:
         return None

@@ -21,6 +21,7 @@ from tidegate.control.shards.route import even_route, rerouted, rescaled
 from tidegate.control.shedding.keep import KEEP_ALL
 from tidegate.control.shedding.next_batch import time_gathering_s
 from tidegate.sim.microbatch.batch import RunningSegment, SimulatedBatch, begun_batch
+from tidegate.sim.microbatch.done_rows import DoneInputs, DoneRows
 from tidegate.sim.microbatch.kept_rows import KeptRows, kept_rows
 from tidegate.sim.microbatch.measure import (
     latency_of,
@@ -68,8 +69,9 @@ class PipelineSimulation:
         self._offered: dict[str, float] = {}
         """Rows that the last batch was offered, by class."""
         self._keep = KEEP_ALL
-        self._recent: list[SimulatedBatch] = []
-        """The last batches of the last segments, as far as the latency window reaches."""
+        self._done = DoneInputs(world.segments)
+        self._recent: list[DoneRows] = []
+        """The last inputs that were done, as far as the latency window reaches."""
 
     def _start(self, segment: SimulatedSegment) -> RunningSegment:
         empty = np.empty(0)
@@ -180,6 +182,7 @@ class PipelineSimulation:
         return at_s if ready_s <= at_s else math.ceil(ready_s / every_s - 1e-9) * every_s
 
     def _begin(self, one: RunningSegment, at_s: float) -> SimulatedBatch:
+        ready_s = one.queue.ready_until(at_s)
         arrived_s, counts = one.queue.take(at_s)
         taken = KeptRows(arrived_s, counts, float(counts.sum()))
         if one.segment.after is None:
@@ -187,9 +190,11 @@ class PipelineSimulation:
         one.begun_s = at_s
         self._shed += taken.offered - float(taken.counts.sum())
         crowd = sum(max(other.tasks.values()) for other in self._running) / self._granted
-        return begun_batch(
+        batch = begun_batch(
             one, taken, at_s, world=self._world, waves=max(crowd, 1.0), random=self._random
         )
+        batch.since_s = batch.arrived_s if one.segment.after is None else ready_s
+        return batch
 
     def _shed_rows(self, one: RunningSegment, taken: KeptRows, at_s: float) -> KeptRows:
         """The rows that a batch keeps of its source, by the same rule as a batch plan on Spark."""
@@ -222,11 +227,11 @@ class PipelineSimulation:
         arrived = self._arrivals.offered(begin_s, end_s)
         if not world.prompt:
             arrived = self._told_rate(end_s) * span_s
-        operators, segments, last = [], [], []
+        operators, segments = [], []
+        ended_by: dict[str, list[SimulatedBatch]] = {}
         sources = []
         busy_s = 0.0
         behind = False
-        fed = {one.segment.after for one in self._running}
         backlog = 0.0
         for one in self._running:
             ended, one.ended = one.ended, []
@@ -241,8 +246,7 @@ class PipelineSimulation:
             rows = sum(batch.rows for _, batch in ended)
             if one.segment.after is None:
                 sources.append(source_count(one, ended))
-            if one.segment.name not in fed:
-                last += [batch for _, batch in ended]
+            ended_by[one.segment.name] = [batch for _, batch in ended]
             segments.append(segment_measurement(one, ended, rate, waiting, world.starts_s))
             operators += operator_measurements(one, ended, rate)
             running = [] if one.batch is None else [one.batch]
@@ -253,7 +257,8 @@ class PipelineSimulation:
             # The next batch will be more than twice as large as the last: it does not keep up.
             size = max((batch.rows for _, batch in ended), default=in_batch)
             behind |= waiting > 2.2 * size and waiting > rows
-        done = sum(batch.rows for batch in last)
+        last = self._done.add(ended_by)
+        done = sum(rows.rows for rows in last)
         self._completed += done
         silent_s = [end_s - a for a, b in world.stalls if a < end_s <= b]
         stale = f"no batch was measured for {silent_s[0]:.0f} s" if silent_s else None
@@ -277,8 +282,8 @@ class PipelineSimulation:
             sources=tuple(sources),
         )
 
-    def _in_window(self, ended: list[SimulatedBatch], end_s: float) -> list[SimulatedBatch]:
-        """The batches that the tick's latency is taken over."""
+    def _in_window(self, ended: list[DoneRows], end_s: float) -> list[DoneRows]:
+        """The inputs that the tick's latency is taken over."""
         window_s = self._world.latency_window_s
         recent = [one for one in self._recent if one.ended_s > end_s - window_s]
         self._recent = [*recent, *ended]

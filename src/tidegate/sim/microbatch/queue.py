@@ -24,6 +24,11 @@ class RowQueue:
         self.taken = max(end, self.taken)
         return self.arrived_s[part], self.rows[part]
 
+    def ready_until(self, until_s: float) -> Vector:
+        """When the rows became ready that `take` would take now."""
+        end = int(np.searchsorted(self.ready_s, until_s, side="right"))
+        return self.ready_s[self.taken : end]
+
     def next_ready_s(self) -> float:
         """When the next rows will be ready."""
         later = self.rows[self.taken :] > 0.0

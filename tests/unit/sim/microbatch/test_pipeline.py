@@ -76,6 +76,30 @@ def test_segments_in_a_row_add_their_latencies() -> None:
     assert outcome.rows > 28_000
 
 
+def test_an_input_is_done_when_the_slowest_branch_is_done_with_it() -> None:
+    def segment(name: str, fixed_s: float, after: str | None) -> SimulatedSegment:
+        stages = (Stage(name=name, work_s=1e-5, most_tasks=1),)
+        return SimulatedSegment(name=name, fixed_s=fixed_s, stages=stages, after=after)
+
+    def outcome(*segments: SimulatedSegment) -> Outcome:
+        world = World(segments=segments, profile=constant(500.0), seconds=60.0, cores=4, noise=0.0)
+        return static(world, 4)
+
+    first, slow = segment("a", 0.3, None), segment("slow", 1.0, "a")
+    alone = outcome(first, slow)
+    both = outcome(first, slow, segment("quick", 0.2, "a"))
+    assert both.rows == pytest.approx(alone.rows), "an input of two branches is one input"
+    assert [one.mean_s for one in both.sojourns[20:] if one] == pytest.approx(
+        [one.mean_s for one in alone.sojourns[20:] if one], rel=1e-6
+    )
+    last = both.records[-1].measurement
+    parts = {one.name: one.latency for one in last.segments}
+    assert parts["a"].mean_s == pytest.approx(0.45, rel=0.1)
+    assert parts["quick"].mean_s == pytest.approx(0.2, rel=0.1), "rows are handed over at once"
+    total = parts["a"].mean_s + parts["slow"].mean_s
+    assert total == pytest.approx(last.latency.mean_s, rel=0.1)
+
+
 def test_the_same_seed_gives_the_same_run() -> None:
     once = simulate(world(seconds=20.0, poisson=True), controller())
     again = simulate(world(seconds=20.0, poisson=True), controller())
