@@ -1,22 +1,32 @@
-"""The cost of measuring: the meter on the driver, and the arrival stamps counted by tasks.
+"""The cost of measuring: the meter on the driver, and the stamps and traces noted by tasks.
 
 A counting pipeline runs at full speed on files, with an arrival column and a loop that measures
-every second. The driver's share is the meter's time over the time of the run. The tasks' share is
-the time to count the stamps of a block of rows (every row, N_m = 1, and N_m = 10) over the time
-that the run takes for such a block.
+every second; once as one segment, and once with a cut, where sampled inputs are followed by traces.
+The driver's share is the meter's time over the time of the run. The tasks' share is the time to
+count the stamps of a block of rows (every row, N_m = 1, and N_m = 10) over the time that the run
+takes for such a block. The share of the traces is what the hidden column adds to the stages of such
+a block on Spark: sampling, the shuffle, the hand-over to Python and back, and the keyed operator.
 """
 
 import tempfile
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from tidegate.benching import Bench, Options, at_most
 from tidegate.pipelines.functions import count
+from tidegate.pipelines.graph import Source
+from tidegate.pipelines.schema import arrow_schema
 from tidegate.pipelines.stream import pipeline
+from tidegate.spark.batch.keyed_task import traced_keys
+from tidegate.spark.batch.traces import FIELD, Marks, with_traces
 from tidegate.spark.loop.loop import ControlLoop
 from tidegate.spark.measure.stamps import ArrivalSample
 from tidegate.spark.session import session
@@ -49,56 +59,128 @@ def stamp_s(every: int, repeats: int) -> float:
     return (time.perf_counter() - began_s) / repeats
 
 
+@dataclass(frozen=True, slots=True)
+class Metered:
+    """One run of the pipeline."""
+
+    driver_ms: float
+    """The meter's time in a second of the run."""
+    block_core_s: float
+    """Core time of a batch of the first segment."""
+
+
+def metered(spark: SparkSession, feed: Path, scratch: Path, batches: int, cut: bool) -> Metered:
+    """Run the pipeline over all files, with or without a cut."""
+    reader = spark.readStream.schema("k long, at timestamp").option("maxFilesPerTrigger", 1)
+    flow = pipeline("metered", reader.parquet(str(feed)), arrival="at").keyed(
+        "count", count(), key="k"
+    )
+    if cut:
+        flow = flow.cut("between").map(lambda rows: rows, name="behind")
+    flow = flow.to("noop")
+    live = start(
+        flow.graph,
+        checkpoint=str(scratch / f"ck-{cut}"),
+        tasks=CORES,
+        target="10 seconds",
+        cores=CORES,
+        policy="static",
+    )
+    loop = live.loop
+    assert isinstance(loop, ControlLoop)
+    began_s = time.monotonic()
+    try:
+        while len(live.results()) < batches and not live.awaitTermination(0.1):
+            pass
+        spent_s, run_s = loop.meter.spent_s, time.monotonic() - began_s
+        durations = [result.duration_s for result in live.results()][batches // 3 :]
+    finally:
+        live.stop()
+    return Metered(1000 * spent_s / run_s, float(np.median(durations)) * CORES)
+
+
+def traces_core_s(spark: SparkSession, file: Path, repeats: int) -> float:
+    """Core seconds that traces add to the stages of one block: the same stages with and without."""
+    rows = spark.read.parquet(str(file)).repartition(CORES).persist()
+    plain, traced = stages(rows, traced=False), stages(rows, traced=True)
+    best = {False: np.inf, True: np.inf}
+    for turn in range(2 * repeats + 2):  # by turns, so that both meet the same machine
+        frame = traced if turn % 2 else plain
+        began_s = time.perf_counter()
+        frame.write.format("noop").mode("append").save()
+        if turn >= 2:
+            best[bool(turn % 2)] = min(best[bool(turn % 2)], time.perf_counter() - began_s)
+    rows.unpersist()
+    return float(max(best[True] - best[False], 0.0)) * CORES
+
+
+def stages(rows: DataFrame, *, traced: bool) -> DataFrame:
+    """A count by key and the writing of its output, as in a micro-batch, without the state."""
+    if traced:
+        schema = arrow_schema(rows.schema)
+        source = Source(name="s", inputs=(), schema=schema, frame=rows, arrival="at")
+        rows = with_traces(rows, source, 1)
+    routed = rows.selectExpr(
+        "*",
+        "xxhash64(k) as __hash",
+        "monotonically_increasing_id() as __order",
+        f"cast(pmod(xxhash64(k), {CORES}) as int) as __task",
+    ).repartitionById(CORES, F.col("__task"))
+
+    def counted(blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        given = pa.Table.from_batches(list(blocks))
+        output = given.group_by("k").aggregate([([], "count_all")])
+        if traced:
+            marks, keys = traced_keys(given, ["k"])
+            passed = marks.settled.grouped(keys, output)
+            output = output.append_column(FIELD, passed.column(output.num_rows))
+        yield from output.to_batches()
+
+    def noted(blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for block in blocks:
+            marks = Marks.of(block)
+            yield pa.RecordBatch.from_pydict({"traces": [len(np.unique(marks.traces))]})
+
+    hidden = ", __trace array<bigint>" if traced else ""
+    return routed.mapInArrow(counted, f"k long, n long{hidden}").mapInArrow(noted, "traces long")
+
+
 def run(options: Options) -> Bench:
-    """Time one run with the loop, then the stamps alone."""
+    """Time one run of each kind with the loop, then the stamps and the traces alone."""
     batches = 12 if options.quick else 40
+    repeats = 20 if options.quick else 100
     spark = session(f"local[{CORES}]", "bench-meter")
     with tempfile.TemporaryDirectory(prefix="tidegate-bench-") as scratch:
         feed = Path(scratch) / "feed"
         feed.mkdir()
         for number in range(batches):
             pq.write_table(block(number), feed / f"{number:05d}.parquet")
-        reader = spark.readStream.schema("k long, at timestamp").option("maxFilesPerTrigger", 1)
-        flow = (
-            pipeline("metered", reader.parquet(str(feed)), arrival="at")
-            .keyed("count", count(), key="k")
-            .to("noop")
-        )
-        options.say(f"{batches} batches of {ROWS:,} rows")
-        live = start(
-            flow.graph,
-            checkpoint=str(Path(scratch) / "ck"),
-            tasks=CORES,
-            target="10 seconds",
-            cores=CORES,
-            policy="static",
-        )
-        loop = live.loop
-        assert isinstance(loop, ControlLoop)
-        began_s = time.monotonic()
-        try:
-            while len(live.results()) < batches and not live.awaitTermination(0.1):
-                pass
-            spent_s, run_s = loop.meter.spent_s, time.monotonic() - began_s
-            durations = [result.duration_s for result in live.results()][batches // 3 :]
-        finally:
-            live.stop()
-    block_core_s = float(np.median(durations)) * CORES
-    repeats = 20 if options.quick else 100
+        options.say(f"{batches} batches of {ROWS:,} rows, in one segment and with a cut")
+        plain = metered(spark, feed, Path(scratch), batches, cut=False)
+        cut = metered(spark, feed, Path(scratch), batches, cut=True)
+        traces = traces_core_s(spark, feed / "00000.parquet", repeats // 2)
     each, tenth = stamp_s(1, repeats), stamp_s(10, repeats)
+    rows = f"{ROWS:,} rows"
     results = [
-        {"part": "driver: the meter, a second of run", "ms": round(1000 * spent_s / run_s, 3)},
-        {"part": f"tasks: stamps of {ROWS:,} rows, N_m = 1", "ms": round(1000 * each, 3)},
-        {"part": f"tasks: stamps of {ROWS:,} rows, N_m = 10", "ms": round(1000 * tenth, 3)},
-        {"part": f"a batch of {ROWS:,} rows, core time", "ms": round(1000 * block_core_s, 1)},
+        {"part": "driver: the meter, a second of run", "ms": round(plain.driver_ms, 3)},
+        {"part": "driver: the meter, a second of run with a cut", "ms": round(cut.driver_ms, 3)},
+        {"part": f"tasks: stamps of {rows}, N_m = 1", "ms": round(1000 * each, 3)},
+        {"part": f"tasks: stamps of {rows}, N_m = 10", "ms": round(1000 * tenth, 3)},
+        {"part": f"tasks: traces of {rows} on the way to a cut", "ms": round(1000 * traces, 3)},
+        {"part": f"a batch of {rows}, core time", "ms": round(1000 * plain.block_core_s, 1)},
+        {"part": f"a batch of {rows} to a cut, core time", "ms": round(1000 * cut.block_core_s, 1)},
     ]
-    driver = spent_s / (run_s * CORES)
+    driver, cut_driver = (one.driver_ms / 1000 / CORES for one in (plain, cut))
+    stamps, column = each / plain.block_core_s, traces / cut.block_core_s
+    total = cut_driver + each / cut.block_core_s + column
     return Bench(
         "meter",
         results,
         [
             at_most("share of the cores, driver", driver, 0.01),
-            at_most("share of a batch, stamps of every row", each / block_core_s, 0.01),
-            at_most("both together", driver + each / block_core_s, 0.01),
+            at_most("share of a batch, stamps of every row", stamps, 0.01),
+            at_most("both together", driver + stamps, 0.01),
+            at_most("share of a batch, traces on the way to a cut", column, 0.01),
+            at_most("all together, with a cut", total, 0.015),
         ],
     )
