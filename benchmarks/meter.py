@@ -141,7 +141,7 @@ def stages(rows: DataFrame, *, traced: bool) -> DataFrame:
             marks = Marks.of(block)
             yield pa.RecordBatch.from_pydict({"traces": [len(np.unique(marks.traces))]})
 
-    hidden = ", __trace array<bigint>" if traced else ""
+    hidden = ", __trace binary" if traced else ""
     return routed.mapInArrow(counted, f"k long, n long{hidden}").mapInArrow(noted, "traces long")
 
 

@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 
 from tidegate.control.learning.traces import NO_IDS
 from tidegate.errors import TidegateError
-from tidegate.spark.batch.traces import ARROW_TYPE, SPARK_TYPE, Marks
+from tidegate.spark.batch.traces import ARROW_TYPE, Marks
 from tidegate.spark.batch.worker import TRACE, part_report
 from tidegate.spark.state.files import Durable, Missing, missing
 
@@ -202,7 +202,7 @@ def _name(batch_id: int) -> str:
     return f"{batch_id:010d}.json"
 
 
-FILES = f"file string, rows long, traces {SPARK_TYPE}"
+FILES = "file string, rows long, traces array<bigint>"
 """What a channel's tasks return: the files that they wrote, and the traces that the rows carry."""
 
 
@@ -243,7 +243,7 @@ class ChannelTask:
         self.accumulator.add([told])
         if first is not None:
             traces = np.unique(np.concatenate([NO_IDS, *(part.settled.traces for part in marks)]))
-            listed = pa.array([traces], ARROW_TYPE)
+            listed = pa.array([traces], pa.list_(pa.int64()))
             yield pa.RecordBatch.from_pydict({"file": [name], "rows": [rows], "traces": listed})
 
     def _noted(self, block: pa.RecordBatch, marks: list[Marks]) -> pa.RecordBatch:

@@ -9,6 +9,7 @@ from typing import Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as compute
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 
@@ -24,8 +25,12 @@ from tidegate.control.learning.traces import (
 from tidegate.pipelines.graph import Source
 from tidegate.spark.batch.worker import TRACE
 
-SPARK_TYPE = "array<bigint>"
-ARROW_TYPE = pa.list_(pa.field("element", pa.int64()))
+SPARK_TYPE = "binary"
+ARROW_TYPE = pa.binary()
+"""The traces of a row, eight bytes each. Lists would say it better, but Spark asks for the size of
+an Arrow block at every row, and for a list column with many nulls that takes quadratic time."""
+_BYTES = np.dtype(">i8")
+"""Big-endian, as Spark's `hex` writes a number."""
 FIELD = pa.field(TRACE, ARROW_TYPE)
 _PLACE = "__place"
 _PLACE_BITS = 33
@@ -56,8 +61,8 @@ def with_traces(rows: DataFrame, source: Source, every: int) -> DataFrame:
         stride = STRATUM_FACTOR**stratum
         number = f"({place} div {stride} + {_PART_STEP} * {part}) & {NUMBER_MASK}"
         trace = (
-            f"array(-(shiftleft({micros}, {ARRIVAL_SHIFT}) | {stratum << STRATUM_SHIFT}L"
-            f" | ({number})))"
+            f"unhex(hex(-(shiftleft({micros}, {ARRIVAL_SHIFT}) | {stratum << STRATUM_SHIFT}L"
+            f" | ({number}))))"
         )
         chosen = trace if stride == 1 else f"if({place} % {stride} = 0, {trace}, null)"
         strata.append(f"else {chosen}" if end is None else f"when {place} < {end} then {chosen}")
@@ -84,10 +89,12 @@ class Marks:
         if isinstance(column, pa.ChunkedArray):
             column = column.combine_chunks()
         traced = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
-        lists = column.take(pa.array(traced))
-        lengths = lists.value_lengths().to_numpy(zero_copy_only=False)
-        traces = np.asarray(lists.flatten().to_numpy(zero_copy_only=False), dtype=np.int64)
-        return cls(np.repeat(traced, lengths), traces)
+        if not len(traced):
+            return cls(NO_IDS, NO_IDS)
+        values = column.take(pa.array(traced)).cast(ARROW_TYPE)
+        lengths = compute.binary_length(values).to_numpy(zero_copy_only=False) // _BYTES.itemsize
+        traces = np.frombuffer(values.buffers()[2], dtype=_BYTES, count=int(lengths.sum()))
+        return cls(np.repeat(traced, lengths), traces.astype(np.int64))
 
     @property
     def born(self) -> Ids:
@@ -102,10 +109,10 @@ class Marks:
     def column(self, rows: int) -> pa.Array:
         """The hidden column of so many rows."""
         counts = np.bincount(self.places, minlength=rows)
-        ends = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-        return pa.ListArray.from_arrays(
-            pa.array(ends), pa.array(self.traces), type=ARROW_TYPE, mask=pa.array(counts == 0)
-        )
+        ends = np.concatenate([[0], np.cumsum(counts)]) * _BYTES.itemsize
+        present = np.packbits(counts > 0, bitorder="little")
+        buffers = [present, ends.astype(np.int32), self.traces.astype(_BYTES)]
+        return pa.Array.from_buffers(ARROW_TYPE, rows, [pa.py_buffer(one) for one in buffers])
 
     def within(self, chosen: NDArray[np.int64]) -> "Marks":
         """The traces on some of the rows, which are then counted from 0."""
@@ -146,16 +153,15 @@ class Marks:
         if codes is None:
             traces = np.unique(self.traces)
             return Marks(np.arange(len(traces)) * output.num_rows // len(traces), traces)
-        mine, theirs = codes[: len(self.traces)], codes[len(self.traces) :]
-        known = int(codes.max()) + 1
+        mine, places, theirs = codes
         pairs = _unique(mine, self.traces)
+        known = int(max(mine.max(), theirs.max(initial=0))) + 1
         counts = np.bincount(pairs.places, minlength=known)
-        if int(counts[theirs].sum()) <= _MOST_PAIRS:
-            return Marks(*_gathered(pairs.places, pairs.traces, theirs, known))
-        _, first = np.unique(theirs, return_index=True)
-        first.sort()
-        made = Marks(*_gathered(pairs.places, pairs.traces, theirs[first], known))
-        return Marks(first[made.places], made.traces)
+        if int(counts[theirs].sum()) > _MOST_PAIRS:
+            first = np.sort(np.unique(theirs, return_index=True)[1])
+            places, theirs = places[first], theirs[first]
+        made = Marks(*_gathered(pairs.places, pairs.traces, theirs, known))
+        return Marks(places[made.places], made.traces)
 
 
 def joined(parts: list[tuple[Marks, int]]) -> Marks:
@@ -188,19 +194,32 @@ def _unique(places: NDArray[np.int64], traces: Ids) -> Marks:
     return Marks(places[first], traces[first])
 
 
-def _key_codes(keys: pa.Table, output: pa.Table) -> NDArray[np.int64] | None:
-    """A number for each key of both tables, equal for equal keys; None if they do not compare."""
+def _key_codes(
+    keys: pa.Table, output: pa.Table
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]] | None:
+    """Numbers for keys, equal for equal ones: of `keys`, and of those output rows that have such a
+    key, after the places of these rows. None if the columns cannot be compared.
+    """
     if not set(keys.column_names) <= set(output.column_names):
         return None
-    codes = np.zeros(keys.num_rows + output.num_rows, dtype=np.int64)
+    mine = np.zeros(keys.num_rows, dtype=np.int64)
+    places, theirs = np.arange(output.num_rows), np.zeros(output.num_rows, dtype=np.int64)
     for name in keys.column_names:
         column = output.column(name)
         try:
-            chunks = [*keys.column(name).cast(column.type).chunks, *column.chunks]
-            whole = pa.chunked_array(chunks, column.type).combine_chunks()
-            coded = whole.dictionary_encode(null_encoding="encode")
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            coded = keys.column(name).cast(column.type).combine_chunks()
+            coded = coded.dictionary_encode(null_encoding="encode")
+            # Only the few traced keys are put into a table, and all others looked up in it.
+            found = compute.index_in(column, value_set=coded.dictionary).combine_chunks()
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
             return None
-        numbers = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        codes = np.unique(codes * len(coded.dictionary) + numbers, return_inverse=True)[1]
-    return codes
+        known = len(coded.dictionary)
+        other = np.asarray(found.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
+        other = other[places]
+        places, theirs, other = places[other >= 0], theirs[other >= 0], other[other >= 0]
+        mine = mine * known + coded.indices.to_numpy(zero_copy_only=False)
+        theirs = theirs * known + other
+        if len(keys.column_names) > 1:  # keep the numbers small
+            both = np.unique(np.concatenate([mine, theirs]), return_inverse=True)[1]
+            mine, theirs = both[: len(mine)], both[len(mine) :]
+    return mine, places, theirs
