@@ -22,11 +22,9 @@ from pyspark.sql import functions as F
 
 from tidegate.benching import Bench, Options, at_most
 from tidegate.pipelines.functions import count
-from tidegate.pipelines.graph import Source
-from tidegate.pipelines.schema import arrow_schema
 from tidegate.pipelines.stream import pipeline
 from tidegate.spark.batch.keyed_task import traced_keys
-from tidegate.spark.batch.traces import FIELD, Marks, with_traces
+from tidegate.spark.batch.traces import FIELD, Marks, TraceSample
 from tidegate.spark.loop.loop import ControlLoop
 from tidegate.spark.measure.stamps import ArrivalSample
 from tidegate.spark.session import session
@@ -116,10 +114,6 @@ def traces_core_s(spark: SparkSession, file: Path, repeats: int) -> float:
 
 def stages(rows: DataFrame, *, traced: bool) -> DataFrame:
     """A count by key and the writing of its output, as in a micro-batch, without the state."""
-    if traced:
-        schema = arrow_schema(rows.schema)
-        source = Source(name="s", inputs=(), schema=schema, frame=rows, arrival="at")
-        rows = with_traces(rows, source, 1)
     routed = rows.selectExpr(
         "*",
         "xxhash64(k) as __hash",
@@ -131,7 +125,7 @@ def stages(rows: DataFrame, *, traced: bool) -> DataFrame:
         given = pa.Table.from_batches(list(blocks))
         output = given.group_by("k").aggregate([([], "count_all")])
         if traced:
-            marks, keys = traced_keys(given, ["k"])
+            marks, keys = traced_keys(given, ["k"], TraceSample("at"))
             passed = marks.settled.grouped(keys, output)
             output = output.append_column(FIELD, passed.column(output.num_rows))
         yield from output.to_batches()

@@ -13,7 +13,7 @@ from tidegate.control.learning.traces import arrival_us, weights
 from tidegate.pipelines.graph import Source
 from tidegate.pipelines.schema import arrow_schema
 from tidegate.spark.batch.step import Step
-from tidegate.spark.batch.traces import with_traces
+from tidegate.spark.batch.traces import TraceSample, with_traces
 from tidegate.spark.batch.worker import TRACE
 
 BEGIN_US = 1_750_000_000_000_000
@@ -48,6 +48,8 @@ def test_every_row_of_a_small_block_is_sampled_and_few_of_a_large_one(spark, kin
     assert (arrival_us(found) == BEGIN_US + ids[chosen] // 3).all()
     assert weights(found).tolist() == strides[chosen].tolist()
     assert weights(found).sum() == pytest.approx(known.sum(), rel=0.05)
+    sampled = TraceSample("at").of(table, places + (ids // ROWS << 33))
+    assert sampled.born.tolist() == found.tolist(), "an operator samples as Spark does"
     tenth = traced(frame, every=10)
     assert [one is not None for one in tenth[TRACE].to_pylist()] == (
         known & (places % 10 == 0) & ((places // 10 < 512) | (places // 10 % 16 == 0))

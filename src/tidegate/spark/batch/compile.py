@@ -22,12 +22,12 @@ from tidegate.pipelines.graph import (
 )
 from tidegate.pipelines.origins import origins_of
 from tidegate.pipelines.schema import struct_of
-from tidegate.pipelines.walks import reader_counts, timed_source
+from tidegate.pipelines.walks import reader_counts, sole_reader, timed_source
 from tidegate.spark.batch.anchors import Anchors, ExecutorNames
 from tidegate.spark.batch.keyed_task import KeyedStage, KeyedTask
 from tidegate.spark.batch.map_task import MapStage, MapTask
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
-from tidegate.spark.batch.traces import FIELD, SPARK_TYPE, with_traces
+from tidegate.spark.batch.traces import FIELD, SPARK_TYPE, TraceSample, with_traces
 from tidegate.spark.batch.unanchored import unanchored
 from tidegate.spark.batch.worker import HASH, ORDER, ORIGIN, TASK, TRACE, packed
 from tidegate.spark.measure.stamps import ArrivalSample
@@ -47,6 +47,17 @@ def arrival_sample(segment: Segment, node: Node, every: int) -> ArrivalSample | 
     if source is None or source.arrival is None:
         return None
     return ArrivalSample(source.arrival, every)
+
+
+def trace_samples(segment: Segment, traced: frozenset[str], every: int) -> dict[str, TraceSample]:
+    """The operators that sample the inputs of a source themselves: they alone read it."""
+    found = {}
+    for source in segment.reads:
+        if isinstance(source, Source) and source.arrival and source.name in traced:
+            reader = sole_reader(segment, source.name)
+            if reader is not None and reader.name in traced:
+                found[reader.name] = TraceSample(source.arrival, every)
+    return found
 
 
 def tagged(frames: Mapping[str, DataFrame]) -> DataFrame:
@@ -81,6 +92,7 @@ class Compiler:
         self.traced = traced
         """The nodes and channels of the pipeline whose rows carry traces (`pipelines.traces`)."""
         self._sample_every = sample_every
+        self._samples = trace_samples(segment, traced, sample_every)
         self._segment = segment
         self._accumulator = accumulator
         self._stages: dict[str, bytes] = {}
@@ -102,6 +114,7 @@ class Compiler:
                     offered,
                     carried,
                     node.name in traced,
+                    self._samples.get(node.name),
                 )
                 self._stages[node.name] = packed(stage)
             else:
@@ -122,6 +135,7 @@ class Compiler:
                         offered,
                         self._origins.names,
                         node.name in traced,
+                        self._samples.get(node.name),
                     )
                 )
 
@@ -154,9 +168,14 @@ class Compiler:
             if shared or shown:
                 frame = made.keep(frame)
             made.add(node.name, frame, self._hidden(node.name, isinstance(node, Source)))
-            if isinstance(node, Source) and node.name in self.traced:
+            if isinstance(node, Source) and node.name in self.traced and not self._sampled(node):
                 made.hidden[node.name] = with_traces(frame, node, self._sample_every), (TRACE,)
         return made
+
+    def _sampled(self, source: Source) -> bool:
+        """Whether the reader of a source samples its inputs."""
+        reader = sole_reader(self._segment, source.name)
+        return reader is not None and reader.name in self._samples
 
     def channel_rows(self, write: Write, made: "Frames") -> DataFrame:
         """What is written into a channel, with traces where there are any."""
@@ -164,7 +183,7 @@ class Compiler:
         return _union([self._branch(name, made, hidden) for name in write.inputs])
 
     def _hidden(self, name: str, plain: bool = False) -> tuple[str, ...]:
-        """The hidden columns that the rows of a node carry; a source's own rows have none yet."""
+        """The hidden columns that the rows of a node carry; with `plain`, those without traces."""
         found = (ORIGIN,) if name in self._origins.carried else ()
         return found if plain or name not in self.traced else (*found, TRACE)
 
@@ -185,7 +204,8 @@ class Compiler:
                 rows = batch.filter(F.col(INPUT) == node.name).select(f"`{node.name}`.*")
             return self.sources.rows(node, rows, plan) if isinstance(node, Source) else rows
         if isinstance(node, Map):
-            return self._map(node, made.rows(node.inputs[0], self._hidden(node.name)), plan)
+            hidden = self._hidden(node.name, node.name in self._samples)
+            return self._map(node, made.rows(node.inputs[0], hidden), plan)
         if isinstance(node, Merge):
             hidden = self._hidden(node.name)
             return _union([self._branch(name, made, hidden) for name in node.inputs])
@@ -195,7 +215,8 @@ class Compiler:
             if not unanchored(self._segment, node, executors):
                 anchor = anchors.of(node.name, entry.tasks, executors)
             apart = (ORIGIN,) if self._origins.told_apart(node) else ()
-            traces = (TRACE,) if node.name in self.traced else ()
+            needs = node.name in self.traced and node.name not in self._samples
+            traces = (TRACE,) if needs else ()
             rows = made.rows(node.inputs[0], (*apart, *traces))
             return self._keyed(node, rows, entry, plan, versions, anchor)
         raise TidegateError(f"'{node.name}' cannot stand inside a segment")
@@ -235,7 +256,7 @@ class Compiler:
     def _intake(self, node: Map | Keyed, plan: BatchPlan) -> Intake:
         """How rows enter an operator, with the traces that they carry."""
         intake = self.sources.intake(node, plan)
-        if node.name not in self.traced or "*" in intake.columns:
+        if node.name not in self.traced or node.name in self._samples or "*" in intake.columns:
             return intake
         return replace(intake, columns=(*intake.columns, TRACE))
 

@@ -14,7 +14,7 @@ from tidegate.control.learning.traces import NO_IDS
 from tidegate.pipelines.keyed import Update
 from tidegate.spark.batch.failure import told_of
 from tidegate.spark.batch.report import TaskReport
-from tidegate.spark.batch.traces import FIELD, Marks
+from tidegate.spark.batch.traces import FIELD, Marks, TraceSample
 from tidegate.spark.batch.worker import (
     HASH,
     ORDER,
@@ -51,7 +51,9 @@ class KeyedStage:
     origins: tuple[str, ...] = ()
     """The sources by the numbers in its rows' hidden column; empty without such a column."""
     traced: bool = False
-    """Whether its rows carry traces in a hidden column, and those that leave it need them."""
+    """Whether the rows that leave it carry traces in a hidden column."""
+    sample: TraceSample | None = None
+    """How it samples the inputs of its source; None: the rows that enter it carry their traces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,9 @@ class KeyedTask:
             rows = shedder.kept(rows)
             self.shed.tell(shedder, started_s, task)
         clock = time.perf_counter()
-        marks, keys = traced_keys(rows, keeper.key.names) if stage.traced else (None, None)
+        marks, keys = None, None
+        if stage.traced:
+            marks, keys = traced_keys(rows, keeper.key.names, stage.sample)
         newest_us = newest_events(rows, keeper.bound.event_time, stage.origins)
         if rows is None:
             rows, hashes = stage.rows.empty_table(), np.empty(0, dtype=np.int64)
@@ -162,11 +166,13 @@ class KeyedTask:
         return conform(update.output, keeper.bound.output, f"operator '{keeper.operator}': output")
 
 
-def traced_keys(rows: pa.Table | None, key: list[str]) -> tuple[Marks, pa.Table | None]:
+def traced_keys(
+    rows: pa.Table | None, key: list[str], sample: TraceSample | None
+) -> tuple[Marks, pa.Table | None]:
     """The traces on the rows, and the key of each of them."""
     if rows is None:
         return Marks(NO_IDS, NO_IDS), None
-    marks = Marks.of(rows)
+    marks = Marks.of(rows) if sample is None else sample.of(rows, rows.column(ORDER).to_numpy())
     return marks, rows.select(key).take(pa.array(marks.places))
 
 

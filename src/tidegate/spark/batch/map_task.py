@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tidegate.control.learning.sojourn import Stamps, merged
 from tidegate.pipelines.derived import Derived
 from tidegate.spark.batch.failure import told_of
-from tidegate.spark.batch.traces import FIELD, Marks, joined
+from tidegate.spark.batch.traces import FIELD, Marks, TraceSample, joined, numbered
 from tidegate.spark.batch.worker import ORDER, ORIGIN, part_report, unpacked, without_ours
 from tidegate.spark.measure.stamps import ArrivalSample
 from tidegate.spark.shedding.task import ShedStage, ShedTask, class_rows
@@ -32,7 +32,9 @@ class MapStage:
     origins: bool = False
     """Whether its rows carry their origin in a hidden column, which those that leave it need."""
     traced: bool = False
-    """Whether its rows carry traces in a hidden column, and those that leave it need them."""
+    """Whether the rows that leave it carry traces in a hidden column."""
+    sample: TraceSample | None = None
+    """How it samples the inputs of its source; None: the rows that enter it carry their traces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ class MapTask:
             busy_s += time.perf_counter() - before
             result = parts[0].rows if len(parts) == 1 else pa.concat_tables(p.rows for p in parts)
             if stage.traced:
-                marks = Marks.of(table)
+                marks = self._marks(stage, table, rows_in)
                 born.append(marks.born)
                 result = result.append_column(FIELD, traces_of(parts, marks.settled))
             rows_in += table.num_rows
@@ -98,6 +100,14 @@ class MapTask:
             born=np.concatenate(born) if born else None,
         )
         self.accumulator.add([told])
+
+    def _marks(self, stage: MapStage, table: pa.Table, before: int) -> Marks:
+        """The traces on the rows of a block, which comes after so many rows of its partition."""
+        if stage.sample is None:
+            return Marks.of(table)
+        if self.tasks is not None:
+            return stage.sample.of(table, table.column(ORDER).to_numpy())
+        return stage.sample.of(table, numbered(before, table.num_rows))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

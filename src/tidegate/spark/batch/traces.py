@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as compute
 from numpy.typing import NDArray
+from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
 from tidegate.control.learning.traces import (
@@ -162,6 +163,42 @@ class Marks:
             places, theirs = places[first], theirs[first]
         made = Marks(*_gathered(pairs.places, pairs.traces, theirs, known))
         return Marks(places[made.places], made.traces)
+
+
+@dataclass(frozen=True, slots=True)
+class TraceSample:
+    """How the only reader of a source samples inputs itself, by the same rule as `with_traces`.
+
+    Then the rows that Spark hands to it need no hidden column.
+    """
+
+    arrival: str
+    every: int = 1
+
+    def of(self, rows: pa.Table, order: NDArray[np.int64]) -> Marks:
+        """The traces of some rows by their numbers: the partition, and the place in it."""
+        place, part = order & ((1 << _PLACE_BITS) - 1), order >> _PLACE_BITS
+        chosen = (
+            np.flatnonzero(place % self.every == 0) if self.every > 1 else np.arange(len(place))
+        )
+        place = place[chosen] // self.every
+        stratum = np.searchsorted(STRATUM_ENDS, place, side="right")
+        stride = np.asarray(STRATUM_FACTOR)[None] ** np.arange(len(STRATUM_ENDS) + 1)
+        sampled = place % stride[stratum] == 0
+        chosen, place, stratum = chosen[sampled], place[sampled], stratum[sampled]
+        column = rows.column(self.arrival).take(pa.array(chosen))
+        kind = pa.timestamp("us", column.type.tz)
+        micros = column.cast(kind, safe=False).cast(pa.int64()).fill_null(0).to_numpy()
+        number = (place // stride[stratum] + _PART_STEP * part[chosen]) & NUMBER_MASK
+        traces = -(micros << ARRIVAL_SHIFT | stratum << STRATUM_SHIFT | number)
+        return Marks(chosen[micros > 0], traces[micros > 0])
+
+
+def numbered(before: int, rows: int) -> NDArray[np.int64]:
+    """Numbers of the next rows of this task's partition, as Spark would number them."""
+    context = TaskContext.get()
+    part = 0 if context is None else context.partitionId()
+    return np.arange(before, before + rows) + (part << _PLACE_BITS)
 
 
 def joined(parts: list[tuple[Marks, int]]) -> Marks:
