@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tidegate.control.learning.traces import arrival_us, weights
 from tidegate.pipelines.derived import Derived
 from tidegate.spark.batch import traces as module
 from tidegate.spark.batch.channel import ChannelReader, ChannelTask, Log
 from tidegate.spark.batch.map_task import MapStage, MapTask
-from tidegate.spark.batch.traces import ARROW_TYPE, FIELD, Marks
+from tidegate.spark.batch.traces import ARROW_TYPE, FIELD, Marks, TraceSample
 from tidegate.spark.batch.worker import ORIGIN, TRACE, packed
 from tidegate.spark.state.files import Durable
 
@@ -234,3 +235,22 @@ def test_files_with_and_without_traces_can_be_read_either_way(tmp_path) -> None:
                 assert block.schema.field(TRACE).type == FIELD.type
                 expected = [[10], None, [20]] if passes else [None] * 3
                 assert unpacked(block.column(TRACE)) == expected
+
+
+@pytest.mark.parametrize("every", [1, 10])
+def test_an_operator_samples_by_the_place_of_a_row_in_its_partition(every: int) -> None:
+    """Two partitions, mixed by a shuffle; some rows have no arrival."""
+    places = np.concatenate([np.arange(9_000), np.arange(9_000)])
+    parts = np.repeat([0, 1], 9_000)
+    order = np.random.default_rng(3).permutation(18_000)
+    places, parts = places[order], parts[order]
+    micros = 1_700_000_000_000_000 + places * 7
+    at = pa.array(micros, mask=places % 5 == 0).cast(pa.timestamp("us", "UTC"))
+    marks = TraceSample("at", every).of(pa.table({"at": at}), places + (parts << 33))
+    scaled = places // every
+    strides = np.select([scaled < 512, scaled < 8192], [1, 16], 256)
+    chosen = (places % every == 0) & (scaled % strides == 0) & (places % 5 != 0)
+    assert marks.places.tolist() == np.flatnonzero(chosen).tolist()
+    assert (arrival_us(marks.born) == micros[chosen]).all()
+    assert (weights(marks.born) == strides[chosen]).all()
+    assert len(np.unique(marks.born)) == len(marks.born)
