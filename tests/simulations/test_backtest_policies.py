@@ -131,7 +131,7 @@ class Fixed:
     """An outlook of one shape at any level."""
 
     def __init__(self, level: float, shape: np.ndarray) -> None:
-        self._outlook = WindowOutlook(level, shape, False)
+        self._outlook = WindowOutlook(level, shape, False, shape)
 
     def observe(self, load: float, at_s: float) -> None:
         pass

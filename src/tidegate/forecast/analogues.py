@@ -9,13 +9,14 @@ mixed by how well each predicted the windows that have since been observed.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from tidegate.forecast.gap import GapDetector, Kind
+from tidegate.forecast.remembering import Remembered
 
 Vector = NDArray[np.float64]
 
@@ -75,10 +76,18 @@ class WindowOutlook:
     """Expected minutes of the window with a load above the threshold."""
     gap: bool
     """Whether the present minute is a gap in the data; the level is then the one before the gap."""
+    highest_above: Vector
+    """The probability that the highest minute of the window has a load above the threshold."""
 
     def scaled(self, factor: float) -> "WindowOutlook":
         """The same outlook with the load in another unit."""
-        return WindowOutlook(self.level * factor, self.minutes_above, self.gap)
+        return replace(self, level=self.level * factor)
+
+    def highest_load(self, coverage: float) -> float:
+        """The load that the window's highest minute stays below with this probability."""
+        # The curve falls with the threshold, but interp needs it to rise.
+        place = np.interp(coverage - 1.0, -self.highest_above, THRESHOLDS)
+        return self.level * math.exp(float(place))
 
     def median_load(self) -> float:
         """The load that is exceeded in half of the window's minutes."""
@@ -88,12 +97,14 @@ class WindowOutlook:
         return self.level * math.exp(float(place))
 
 
-class Analogues:
+class Analogues(Remembered):
     """Remembers a week of minutes; call `observe` once a minute, then `outlook`.
 
     The window is the `length` minutes that begin `lead` minutes after the last observation: a
     machine requested now, which takes `lead` minutes to start, serves that window.
     """
+
+    _LEARNED = ("_belief", "_surge_belief")
 
     def __init__(
         self,
@@ -135,12 +146,17 @@ class Analogues:
         """The present weight of each similarity measure."""
         return self._belief.copy()
 
+    def miss(self, at_s: float) -> None:
+        """Pass over a minute of which nothing was measured, which ended at `at_s`."""
+        now = self._begin(at_s)
+        self._log_load[now] = np.nan
+        self._gap_before = bool(self._good)
+        self._describe(now)
+        self._complete(now - self.lead - self.length)
+
     def observe(self, load: float, at_s: float) -> None:
         """Learn the load of one minute, which ended at `at_s`."""
-        self._make_room()
-        now = self._minutes - self._first
-        self._minutes += 1
-        self._minute[now] = round(at_s / 60.0)
+        now = self._begin(at_s)
         self._largest = max(self._largest, load)
         value = math.log(max(load, FLOOR * self._largest, 1e-300))
         if self._gaps.observe(load) is not Kind.LOAD:
@@ -183,16 +199,27 @@ class Analogues:
         surge = float(self._surge_belief @ hazard)
         scores = _filled_up(largest[0], seen[0], _PRIOR)
         self._awaiting.append((self._minutes - 1, scores, hazard))
-        minutes_above = np.zeros(len(THRESHOLDS))
+        minutes_above, highest_above = np.zeros((2, len(THRESHOLDS)))
         surging = self._surge_belief * hazard / surge
         for kind, chance, belief in ((0, 1.0 - surge, self._belief), (1, surge, surging)):
             steps = _filled_up(above[kind], seen[kind], self.length * _PRIOR)
             minutes_above += chance * _exceedance(belief @ steps)
+            highest = _filled_up(largest[kind], seen[kind], _PRIOR)
+            highest_above += chance * _exceedance(belief @ highest)
         return WindowOutlook(
             level=math.exp(self._level[now]),
             minutes_above=minutes_above,
             gap=bool(np.isnan(self._log_load[now])),
+            highest_above=highest_above,
         )
+
+    def _begin(self, at_s: float) -> int:
+        """The place of the next minute."""
+        self._make_room()
+        now = self._minutes - self._first
+        self._minutes += 1
+        self._minute[now] = round(at_s / 60.0)
+        return now
 
     def _describe(self, now: int) -> None:
         good = self._good

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tidegate.errors import AskedWrongly
 from tidegate.forecast import Forecast, arma_likelihood
+from tidegate.forecast.remembering import Remembered
 
 Vector = NDArray[np.float64]
 Order = tuple[int, int]
@@ -217,13 +218,15 @@ def _standardised(values: ArrayLike) -> tuple[Vector, float, float]:
     return np.ascontiguousarray((x - centre) / scale), centre, scale
 
 
-class ArmaForecaster:
+class ArmaForecaster(Remembered):
     """The paper's forecaster: ARMA on the load in a sliding window of 100 values (IV-C).
 
     AIC selects the order once the window is full. The paper keeps that order for ever; here it is
     selected again every `reselect_steps` values, unless that is 0. The coefficients are refitted
     for every forecast.
     """
+
+    _LEARNED = ("_values", "_order", "_since_selection")
 
     def __init__(
         self, window: int = 100, max_order: Order = (3, 3), reselect_steps: int = 60
@@ -263,7 +266,8 @@ class ArmaForecaster:
             if values.size == self._window:
                 self._order = best.order
             return best
-        return self._fitter.fit(values, self._order)
+        p, q = self._order
+        return self._fitter.fit(values, (p, q))
 
 
 def random_walk(values: Vector, steps: int) -> Forecast:

@@ -13,12 +13,15 @@ updates is within (its range) / (gain T) of 1 - rho.
 
 import math
 from collections import deque
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from tidegate.errors import AskedWrongly
+from tidegate.forecast.remembering import Remembered
 
 Vector = NDArray[np.float64]
 
@@ -26,12 +29,14 @@ LARGEST_SHIFT = 8.0
 """Bound on |u|: the margin must not wind up under a load that no number of machines could cover."""
 
 
-class AdaptiveConformal:
+class AdaptiveConformal(Remembered):
     """The margin: call `quantile(rho)` before a cycle, and `update(score)` after it.
 
     It keeps `memory` scores; each weighs `fading` times as much as the next newer one. `prior_sd`
     is the assumed standard deviation of a score before there are any, and counts as `prior` scores.
     """
+
+    _LEARNED = ("_scores", "_seen")
 
     def __init__(
         self,
@@ -76,6 +81,16 @@ class AdaptiveConformal:
             self._shifts[rho] = min(max(moved, -LARGEST_SHIFT), LARGEST_SHIFT)
         self._scores.append(float(score))
         self._seen += 1
+        self._ordered = None
+
+    def learned(self) -> dict[str, Any]:
+        """The scores, and where the level of each coverage is."""
+        return {**super().learned(), "shifts": list(map(list, self._shifts.items()))}
+
+    def recall(self, learned: Mapping[str, Any], age_s: float) -> None:
+        """Begin with the scores of an earlier run."""
+        super().recall(learned, age_s)
+        self._shifts = {float(rho): float(shift) for rho, shift in learned.get("shifts", [])}
         self._ordered = None
 
     def _margin(self, tail: float) -> float:

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.forecast import Forecast
+from tidegate.forecast.remembering import Remembered
 
 Vector = NDArray[np.float64]
 
@@ -13,11 +14,13 @@ FLOOR = 0.01
 """A load is raised to at least this share of the typical load, so that zero has a logarithm."""
 
 
-class Logarithm:
+class Logarithm(Remembered):
     """The logarithm of a load, with a floor that follows the typical load.
 
     Loads may be counts or megabytes per second, so a fixed floor (log1p) would not work.
     """
+
+    _LEARNED = ("_total", "_weight")
 
     def __init__(self, fading: float = 0.999) -> None:
         self._fading = fading

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from tidegate.errors import AskedWrongly
 from tidegate.forecast import Forecast
 from tidegate.forecast.logarithm import Logarithm, to_levels
+from tidegate.forecast.remembering import Remembered
 
 Vector = NDArray[np.float64]
 
@@ -33,10 +34,12 @@ TRUST_WEEK = 1.0
 against the daily one."""
 
 
-class _Profile:
+class _Profile(Remembered):
     """Mean log load per bin, with a lower weight for older visits. All readings of a bin on one
     day are one visit.
     """
+
+    _LEARNED = ("mean", "visits", "_last_visit", "_readings")
 
     def __init__(self, bins: int, fading: float) -> None:
         self._fading = fading
@@ -56,8 +59,23 @@ class _Profile:
         self.mean[index] += share * (log_value - self.mean[index])
 
 
-class SeasonalForecaster:
+class SeasonalForecaster(Remembered):
     """The level plus the usual change at this time of day and week, with measured errors."""
+
+    _LEARNED = (
+        "_logarithm",
+        "_day",
+        "_week",
+        "_usual",
+        "_trust",
+        "_settling",
+        "_at_s",
+        "_levels",
+        "_squares",
+        "_weights",
+        "_cross_moment",
+        "_predicted_moment",
+    )
 
     def __init__(self, step_s: float = 60.0, error_fading: float = 0.995) -> None:
         if not step_s > 0:

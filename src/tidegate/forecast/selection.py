@@ -9,12 +9,14 @@ forecaster that is right only on average does.
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from tidegate.errors import AskedWrongly
 from tidegate.forecast import Forecast, Forecaster
 from tidegate.forecast.conformal import AdaptiveConformal
+from tidegate.forecast.remembering import Remembered
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +27,15 @@ class _Predicted:
     points: dict[str, float]
 
 
-class SelectedForecaster:
+class SelectedForecaster(Remembered):
     """Forecasts with the candidate of the smallest discounted loss.
 
     Another candidate takes over when its loss is smaller by the share `edge`. Every `every` steps
     the candidates forecast the cycle of `cycle` steps that begins `lead` steps later. `lead` is the
     start-up time of machines (the paper's U), and `cycle` the time between decisions (S).
     """
+
+    _LEARNED = ("_candidates", "_margins", "_losses", "_selected", "_recent", "_step")
 
     def __init__(
         self,
@@ -88,13 +92,24 @@ class SelectedForecaster:
         """What the selected candidate says."""
         return self._candidates[self._selected].forecast(steps)
 
+    def learned(self) -> dict[str, Any]:
+        """What the candidates have learned, how they have done, and what they last said."""
+        said = [[one.at_step, dict(one.points)] for one in self._predicted]
+        return {**super().learned(), "predicted": said}
+
+    def recall(self, learned: Mapping[str, Any], age_s: float) -> None:
+        """Begin with what the candidates of an earlier run learned."""
+        super().recall(learned, age_s)
+        said = learned.get("predicted", [])
+        self._predicted = deque(_Predicted(int(step), dict(points)) for step, points in said)
+
     def _judge(self, points: dict[str, float]) -> None:
         highest = max(list(self._recent)[-self._cycle :])
         if not highest > 0:
             return
         for name, point in points.items():
             margin = self._margins[name]
-            score = float(np.log(highest / point)) if point > 0 else 10.0
+            score = float(np.log(highest) - np.log(point)) if point > 0 else 10.0
             over = score - margin.quantile(self._rho)
             loss = max(self._rho * over, (self._rho - 1.0) * over)
             self._losses[name] = self._fading * self._losses[name] + (1 - self._fading) * loss

@@ -6,10 +6,13 @@ import numpy as np
 
 from tidegate.errors import AskedWrongly
 from tidegate.forecast import Forecast
+from tidegate.forecast.remembering import Remembered
 
 
-class LastValue:
+class LastValue(Remembered):
     """Forecasts the last value, with the variance of a random walk of the recent step size."""
+
+    _LEARNED = ("_last", "_squares", "_weight")
 
     def __init__(self, fading: float = 0.98) -> None:
         self._fading = fading
@@ -32,11 +35,13 @@ class LastValue:
         return Forecast(np.full(steps, self._last), step_variance * np.arange(1.0, steps + 1.0))
 
 
-class RecentMaximum:
+class RecentMaximum(Remembered):
     """Forecasts the largest of the last `window` values: hard to beat for a cycle's highest load.
 
     Its variance is that of its own one-step errors.
     """
+
+    _LEARNED = ("_recent", "_squares", "_weight")
 
     def __init__(self, window: int = 10, fading: float = 0.98) -> None:
         self._recent: deque[float] = deque(maxlen=window)

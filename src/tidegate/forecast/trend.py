@@ -4,10 +4,13 @@ import numpy as np
 
 from tidegate.errors import AskedWrongly
 from tidegate.forecast import Forecast
+from tidegate.forecast.remembering import Remembered
 
 
-class DampedTrend:
+class DampedTrend(Remembered):
     """Exponential smoothing of level and slope; the variance grows with the steps ahead."""
+
+    _LEARNED = ("_level", "_slope", "_squares", "_weight")
 
     def __init__(
         self, level: float = 0.6, slope: float = 0.3, damping: float = 0.85, fading: float = 0.95

@@ -1,8 +1,8 @@
-"""Generated weeks of load, shaped like the three weeks in the MST paper (fig. 5).
+"""Generated weeks of load; three of them are shaped like the weeks in the MST paper (fig. 5).
 
 Each is a pure function of its seed: 10,080 counts, one per minute. They reproduce what makes those
 weeks hard, not their values: match days that rise tenfold within minutes, scheduled bursts, gaps in
-the collected data, and smooth days with noise.
+the collected data, and smooth days with noise. The fourth is a service whose users come to work.
 """
 
 import numpy as np
@@ -67,10 +67,26 @@ def flights_like(seed: int = 0) -> Vector:
     return _counts(rng, load * np.exp(0.012 * rng.standard_normal(WEEK)))
 
 
+def office_like(seed: int = 0) -> Vector:
+    """Quiet nights, an opening at nine that doubles the load in minutes, and calmer weekends."""
+    rng = np.random.default_rng([seed, 4])
+    minute = np.arange(WEEK)
+    hour = (minute % DAY) / 60
+    daily = 0.35 + 0.35 * expit((hour - 7.5) / 0.6) * expit((21.5 - hour) / 0.8)
+    daily += 0.25 * np.exp(-0.5 * ((hour - 20.0) / 0.9) ** 2)
+    office = expit((hour - 9.0) * 60 / 1.2) * expit((17.5 - hour) * 60 / 15.0)
+    lunch = 1 - 0.2 * np.exp(-0.5 * ((hour - 12.6) / 0.35) ** 2)
+    weekday = np.where(minute // DAY < 5, 1.0, 0.25)
+    weekend = np.where(minute // DAY < 5, 1.0, 0.85)
+    load = 60_000 * (daily * weekend + 0.75 * office * lunch * weekday) * _drift(rng, 0.04, 180)
+    return _counts(rng, load * np.exp(0.015 * rng.standard_normal(WEEK)))
+
+
 WEEKS = {
     "worldcup-like": worldcup_like,
     "tweets-like": tweets_like,
     "flights-like": flights_like,
+    "office-like": office_like,
 }
 """The generated weeks by name."""
 

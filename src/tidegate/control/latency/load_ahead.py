@@ -4,16 +4,27 @@ Forecast errors cluster: a forecast of a quiet load is nearly exact, one of a ra
 margin is calibrated in units of how much the load has recently been changing (locally weighted
 conformal prediction, Lei et al. 2018). A surge widens the margin at once, and it shrinks again when
 the load calms down.
+
+Where cores take long to be granted, the last ticks do not tell the load at the horizon. So
+forecasters that work on minutes (the season, analogues, ARMA and others) compete with those of
+ticks, at the very horizon that is asked for. Whichever has lately needed the cheapest margin there
+is used.
 """
 
 import math
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from tidegate.control.learning.smoothing import Alpha
 from tidegate.forecast import Forecaster
+from tidegate.forecast.by_minute import MinuteForecasts
 from tidegate.forecast.conformal import AdaptiveConformal
-from tidegate.forecast.seasonal import SeasonalForecaster
+from tidegate.forecast.horizon import HorizonSelection
+from tidegate.forecast.minute_rates import MINUTE_S, MinuteRates
+from tidegate.forecast.remembering import Remembered
+from tidegate.forecast.same_time import SameTime
 from tidegate.forecast.selection import SelectedForecaster
 from tidegate.forecast.simple import LastValue, RecentMaximum
 from tidegate.forecast.trend import DampedTrend
@@ -32,6 +43,12 @@ MOST_MOMENTUM = 1.4
 """Growth beyond noise is assumed to continue for one more tick, by this factor at most. Cores that
 come too early cost a few seconds; cores that come too late cost a backlog."""
 
+SILENCE_S = 15.0
+"""After so long without a tick, the last rate says nothing about how the load changes."""
+
+_TICKS = "ticks"
+_LEVEL = "level"
+_SAME_TIME = "same time of day"
 _MOST_CHANGE = 0.5
 _CALM = 0.025
 """The least change of the rate to assume from tick to tick, in its logarithm."""
@@ -45,6 +62,8 @@ class LoadAhead:
     """The highest expected rate."""
     margin: float
     """A factor of at least 1: the load stays below rate x margin with the configured coverage."""
+    forecaster: str = _TICKS
+    """Which forecaster it is from; `ticks` are those of every tick."""
 
     @property
     def planned(self) -> float:
@@ -52,22 +71,41 @@ class LoadAhead:
         return self.rate * self.margin
 
 
-class LoadForecast:
+class LoadForecast(Remembered):
     """Forecasts the load from the rate of every tick.
 
     The margin is a conformal quantile of log(actual / forecast), in units of the recent change.
     """
 
+    _LEARNED = (
+        "_forecaster",
+        "_margin",
+        "_said",
+        "_restless",
+        "_since",
+        "_step",
+        "_last",
+        "_grown",
+        "_grown_before",
+        "_at_s",
+        "_same_time",
+    )
+
     def __init__(
         self, *, coverage: float = 0.9, tick_s: float = 1.0, forecaster: Forecaster | None = None
     ) -> None:
         self._coverage = coverage
+        self._tick_s = tick_s
+        self._minutes = MinuteRates(tick_s=tick_s)
+        self._by_minute = MinuteForecasts(coverage)
+        self._selection = HorizonSelection(coverage, _TICKS, tick_s=tick_s)
+        self._same_time = SameTime()
+        self._at_s = -math.inf
         self._forecaster = forecaster or SelectedForecaster(
             {
                 "last value": LastValue(),
                 "recent maximum": RecentMaximum(window=5),
                 "trend": DampedTrend(),
-                "seasonal": SeasonalForecaster(tick_s),
             },
             lead=1,
             cycle=3,
@@ -96,10 +134,16 @@ class LoadForecast:
         if rate <= 0.0 and self._step == 0:
             return
         self._step += 1
+        self._by_minute.observe(self._minutes.observe(rate, at_s))
+        self._by_minute.work(self._tick_s)
+        self._selection.observe(rate, at_s)
+        if at_s - self._at_s > max(SILENCE_S, 5.0 * self._tick_s):
+            self._last, self._grown, self._said = 0.0, 0.0, None
+        self._at_s = at_s
         self._forecaster.observe(rate, at_s)
         self._grown_before, self._grown = self._grown, 0.0
         if rate > 0.0 and self._last > 0.0:
-            self._grown = math.log(rate / self._last)
+            self._grown = math.log(rate) - math.log(self._last)
             change = min(abs(self._grown), _MOST_CHANGE)
             self._restless = max(self._changes.update(change), _CALM)
         self._since.append(rate)
@@ -110,17 +154,71 @@ class LoadForecast:
                 self._margin.update(math.log(highest / said) / restless)
             self._said = None
 
+    def learned(self) -> dict[str, Any]:
+        """The history by tick and by minute, and how each forecaster has done."""
+        return {
+            **super().learned(),
+            "tick_s": self._tick_s,
+            "selection": self._selection.learned(),
+            "minutes": self._minutes.learned(),
+            "by_minute": self._by_minute.learned(),
+            "changes": self._changes.value,
+        }
+
+    def recall(self, learned: Mapping[str, Any], age_s: float) -> None:
+        """Begin with what an earlier run learned. What was not measured since is a gap."""
+        if not learned:
+            return
+        super().recall(learned, age_s)
+        self._selection.recall(learned["selection"], age_s)
+        self._minutes.recall(learned["minutes"], age_s)
+        self._by_minute.recall(learned["by_minute"], age_s, self._minutes)
+        if learned["changes"] is not None:
+            self._changes.update(learned["changes"])
+
     def within(self, ticks: int) -> LoadAhead:
         """The forecast for the next ticks; call it after `observe`."""
         ahead = max(ticks, 1)
         if self._step == 0:
             return LoadAhead(rate=0.0, margin=1.0)
+        by_tick = self._within_ticks(ahead)
+        if by_tick.planned <= 0.0 or self._last <= 0.0:
+            return by_tick
+        horizon_s = ahead * self._tick_s
+        chosen = self._chosen(by_tick, horizon_s)
+        usual = self._same_time.expected(math.ceil(horizon_s / MINUTE_S) + 1, self._minutes)
+        if usual is not None and usual > chosen.planned:
+            return LoadAhead(rate=usual, margin=1.0, forecaster=_SAME_TIME)
+        return chosen
+
+    def _chosen(self, by_tick: LoadAhead, horizon_s: float) -> LoadAhead:
+        """The forecast of whichever forecaster has lately done best at this horizon."""
+        points = {_TICKS: by_tick.planned, _LEVEL: self._last}
+        points |= self._by_minute.points(horizon_s, self._at_s, self._minutes)
+        name, point, margin = self._selection.choose(points, horizon_s, self._at_s)
+        if name == _TICKS:
+            return by_tick
+        planned = point * math.exp(margin)
+        if self._rises and by_tick.planned > planned:
+            return by_tick
+        if self._last > planned * math.exp(JUMP):
+            return by_tick  # it has jumped: what was forecast before no longer holds
+        return LoadAhead(
+            rate=min(point, planned), margin=math.exp(max(margin, 0.0)), forecaster=name
+        )
+
+    @property
+    def _rises(self) -> bool:
+        """Whether the load has grown by more than noise."""
+        return self._grown >= JUMP or min(self._grown, self._grown_before) >= RISE
+
+    def _within_ticks(self, ahead: int) -> LoadAhead:
         rate = max(float(self._forecaster.forecast(ahead).mean.max()), 0.0)
         units = max(self._margin.quantile(self._coverage), 0.0)
         margin = min(units * self._restless, MOST_MARGIN)
         if self._last > rate * math.exp(margin + JUMP):
             rate = self._last
-        if self._grown >= JUMP or min(self._grown, self._grown_before) >= RISE:
+        if self._rises:
             further = self._last * min(math.exp(self._grown), MOST_MOMENTUM)
             if further > rate * math.exp(margin):
                 rate, margin = further, 0.0  # the assumed growth is margin enough

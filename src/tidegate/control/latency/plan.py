@@ -23,7 +23,8 @@ from tidegate.control.latency.catch_up import cores_to_catch_up
 from tidegate.control.latency.fewest_cores import fewest_cores, predicted_s
 from tidegate.control.latency.load_ahead import LoadAhead
 from tidegate.control.latency.options import LatencyOptions
-from tidegate.control.latency.surge_reserve import surge_latency_s, with_reserve
+from tidegate.control.latency.surge_reserve import absorbed, surge_latency_s, with_reserve
+from tidegate.control.latency.surges import PRICE, SurgeHistory
 from tidegate.control.learning.pipeline_model import PipelineModel
 from tidegate.control.measurement import Measurement, SegmentMeasurement
 from tidegate.control.operator_tasks import most_of
@@ -32,6 +33,8 @@ from tidegate.models.microbatch.batch_cost import SOJOURN_BATCHES
 from tidegate.models.microbatch.station import MicroBatchStation
 from tidegate.units import format_duration
 
+_TRIED = (0.25, 0.5, 1.0)
+"""Shares of the configured surge's growth for which a reserve is tried."""
 _ANY = 1 << 20
 """More cores than there ever are: finds what the target would need without a maximum."""
 
@@ -64,7 +67,9 @@ class Planner:
         options: LatencyOptions,
         model: PipelineModel,
         calibration: Calibration,
+        surges: SurgeHistory | None = None,
     ) -> None:
+        self._surges = surges or SurgeHistory()
         self._target = target
         self._options = options
         self._model = model
@@ -121,6 +126,16 @@ class Planner:
         late_s = surge_latency_s(stations, list(cores.values()), surge)
         return late_s * self._calibration.reach * self._options.aim > self._target.latency_s
 
+    @property
+    def _goal_s(self) -> float:
+        """The target, as a mean latency of the model."""
+        return self._target.latency_s / self._calibration.reach
+
+    def _risk(self, measurement: Measurement, reach: float, cores: int) -> float:
+        """The price of a second in which surges beyond the factor `reach` may begin."""
+        missed_s = self._options.grant_s(measurement.grant_s) + self._options.catch_up_s
+        return missed_s * PRICE * cores * self._surges.rate(reach)
+
     def enlarged(self, measurement: Measurement, plan: Plan, cores: int, allowed: Bounds) -> Plan:
         """The plan with so many cores in total; the additional ones go where they help most."""
         stations = self._model.stations(measurement)
@@ -141,17 +156,29 @@ class Planner:
         stations = self._model.stations(measurement, factor, plan.cores)
         if plan.limit is not None or self._options.surge_factor <= 1.0 or stations is None:
             return plan
-        allocation, surge = with_reserve(
-            stations,
-            CoreAllocation(np.array(list(plan.cores.values())), plan.total, plan.latency_s),
-            goal_s=self._target.latency_s / self._calibration.reach,
-            surge=self._options.surge_factor,
-            most=[most_of(measurement, name, _ANY) for name in plan.cores],
-            budget=allowed.most,
+        goal_s = self._goal_s
+        most = [most_of(measurement, name, _ANY) for name in plan.cores]
+        plain = CoreAllocation(np.array(list(plan.cores.values())), plan.total, plan.latency_s)
+        chosen, surge = plain, absorbed(stations, list(plan.cores.values()), goal_s)
+        least_risk = risk = self._risk(measurement, surge, plan.total)
+        largest = self._options.surge_factor
+        for factor in (1.0 + share * (largest - 1.0) for share in _TRIED):
+            if least_risk < 1.0:
+                break  # not even one core is worth it
+            reserve = with_reserve(
+                stations, plain, goal_s=goal_s, surge=factor, most=most, budget=allowed.most
+            ).allocation
+            reach = absorbed(stations, [int(k) for k in reserve.cores], goal_s)
+            least_risk = self._risk(measurement, reach, plan.total)
+            if reserve.total + least_risk < chosen.total + risk:
+                chosen, surge, risk = reserve, reach, least_risk
+        cores = {name: int(k) for name, k in zip(plan.cores, chosen.cores, strict=True)}
+        return dataclasses.replace(
+            plan,
+            cores=cores,
+            latency_s=predicted_s(stations, list(cores.values()), None),
+            surge=1.0 if chosen is plain else min(surge, largest),
         )
-        cores = {name: int(k) for name, k in zip(plan.cores, allocation.cores, strict=True)}
-        mean_s = predicted_s(stations, list(cores.values()), None)
-        return dataclasses.replace(plan, cores=cores, latency_s=mean_s, surge=surge)
 
     def _plan_with(
         self,
@@ -167,8 +194,9 @@ class Planner:
         most = [most_of(measurement, name, _ANY) for name in names]
         goal_s = self._options.aim * self._target.latency_s / self._calibration.factor
         share = self._calibration.share
+        grant_s = self._options.grant_s(measurement.grant_s)
         least = [
-            self._to_catch_up(segment, station, min(limit, allowed.most))
+            self._to_catch_up(segment, station, min(limit, allowed.most), grant_s)
             for segment, station, limit in zip(measurement.segments, stations, most, strict=True)
         ]
         notes: tuple[str, ...] = ()
@@ -193,18 +221,22 @@ class Planner:
         return Plan(_at_least(chosen, most, allowed.least), allocation.latency_s, notes, limit)
 
     def _to_catch_up(
-        self, segment: SegmentMeasurement, station: MicroBatchStation, most: int
+        self, segment: SegmentMeasurement, station: MicroBatchStation, most: int, grant_s: float
     ) -> int:
         """The fewest cores with which the segment is back on target within `catch_up_s`.
 
         It is 1 for a segment that is on target and will stay there. A segment that is not late yet
         but will be counts with a larger backlog: rows keep arriving until the running batch ends,
-        half a batch of them on average.
+        half a batch of them on average. Where cores take longer to be granted than a backlog may
+        last, a load that is forecast is met by cores that come in time, not by catching up.
         """
         tasks = max(segment.tasks, 1)
         late = self._calibration.late(segment)
         goal_s, reach = self._calibration.goal_s, self._calibration.reach
         if not late and station.latency(tasks) * reach <= goal_s:
+            return 1
+        slow = grant_s > self._options.catch_up_s
+        if slow and not late:
             return 1
         running_s = station.cost.duration_s(segment.backlog_rows, tasks, station.imbalance)
         arriving = 0.0 if late else 0.5 * station.arrival_rate * running_s
@@ -214,7 +246,7 @@ class Planner:
             imbalance=self._model.segment(segment.name).imbalances(most),
             backlog_rows=segment.backlog_rows + arriving,
             steady_s=goal_s / reach / SOJOURN_BATCHES,
-            within_s=self._options.catch_up_s,
+            within_s=max(self._options.catch_up_s, 0.5 * grant_s if slow else 0.0),
         )
 
     def _floor_note(self, floor_s: float) -> str:

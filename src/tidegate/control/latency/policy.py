@@ -10,6 +10,8 @@ wait twice as long.
 
 import dataclasses
 import math
+from collections.abc import Mapping
+from typing import Any
 
 from tidegate.control.bounds import Bounds
 from tidegate.control.constraints import Constraints
@@ -20,9 +22,11 @@ from tidegate.control.latency.load_ahead import LoadAhead, LoadForecast
 from tidegate.control.latency.options import LatencyOptions
 from tidegate.control.latency.plan import Plan, Planner
 from tidegate.control.latency.scale_in import ScaleIn
+from tidegate.control.latency.surges import SurgeHistory
 from tidegate.control.learning.pipeline_model import PipelineModel
 from tidegate.control.measurement import Measurement
 from tidegate.control.operator_tasks import tasks_on
+from tidegate.control.remembering import Remembering
 from tidegate.control.target import Target
 from tidegate.units import format_duration
 
@@ -48,7 +52,8 @@ class LatencyPolicy:
         self._options = options or LatencyOptions()
         self._forecast = forecast
         self._calibration = Calibration(target, model)
-        self._planner = Planner(target, self._options, model, self._calibration)
+        self._surges = SurgeHistory()
+        self._planner = Planner(target, self._options, model, self._calibration, self._surges)
         self._patience = ScaleIn(self._options.scale_in_after_s, self._options.least_saving)
         self._beliefs: dict[str, float] = {}
 
@@ -56,6 +61,29 @@ class LatencyPolicy:
     def beliefs(self) -> dict[str, float]:
         """What the last decision was based on, for its record."""
         return dict(self._beliefs)
+
+    def learned(self) -> dict[str, Any]:
+        """What the forecast, the reserve, the patience and the calibration have learned."""
+        calibration = self._calibration
+        return {
+            "forecast": {} if self._forecast is None else self._forecast.learned(),
+            "surges": self._surges.learned(),
+            "scale_in": self._patience.learned(),
+            "calibration": calibration.learned() if isinstance(calibration, Remembering) else {},
+        }
+
+    def recall(self, learned: Mapping[str, Any], age_s: float) -> None:
+        """Begin with what an earlier run learned."""
+        found = learned.get("forecast")
+        if found:
+            self._forecast = LoadForecast(
+                coverage=self._options.coverage, tick_s=float(found["tick_s"])
+            )
+            self._forecast.recall(found, age_s)
+        self._surges.recall(learned.get("surges", {}), age_s)
+        self._patience.recall(learned.get("scale_in", {}), age_s)
+        if isinstance(self._calibration, Remembering):
+            self._calibration.recall(learned.get("calibration", {}), age_s)
 
     def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
         """Forecast the load, then compare the present cores with those that are needed."""
@@ -68,6 +96,8 @@ class LatencyPolicy:
         self._patience.notice(measurement)
         horizon_s = self._horizon_s(measurement)
         ahead = self._forecast.within(math.ceil(horizon_s / max(measurement.step_s, 1e-3)))
+        self._surges.observe(measurement.arrival_rate, measurement.at_s, horizon_s)
+        self._surges.plan_for(ahead.planned, measurement.at_s)
         self._beliefs = {
             "forecast_rate": ahead.rate,
             "margin": ahead.margin,
@@ -99,6 +129,7 @@ class LatencyPolicy:
         if math.isfinite(expected_s):
             self._beliefs["expected_s"] = expected_as_target_s
         self._beliefs["needed_cores"] = float(plan.total)
+        self._beliefs["surge"] = plan.surge
         self._patience.remember(measurement, plan.total)
         asked = measurement.cores_asked
         waiting = measurement.cores_granted < asked
@@ -156,12 +187,12 @@ class LatencyPolicy:
         latency = measurement.latency
         if latency is not None and self._target.measured_s(latency) > self._calibration.goal_s:
             return _said(hold("above the target: no core is released"), plan)
-        needed = self._patience.needed
+        needed = self._patience.enough(measurement)
         if plan.total < needed:
             plan = self._planner.enlarged(measurement, plan, needed, allowed)
-        wait_s = self._patience.wait_s(measurement)
+        since_s = self._patience.enough_for_s(measurement, plan.total)
         return self._change(
-            measurement, plan, f"{plan.total} cores have been enough for {wait_s:.0f} s"
+            measurement, plan, f"{plan.total} cores have been enough for {since_s:.0f} s"
         )
 
     def _use_granted(

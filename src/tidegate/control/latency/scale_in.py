@@ -1,30 +1,64 @@
 """When cores may be released: only with patience, so that they are not asked for again soon.
 
 Fewer cores must have been enough for a while, and releasing the rest must save enough to be worth a
-change. While the load rises, and for a minute after a scale-out, no core is released. A scale-in
-that had to be taken back at the same load makes the next one wait twice as long.
+change. Waiting costs the cores that are held meanwhile. So after a fall of the load the wait is
+shorter, the more cores it would release: down to a quarter, for 60 % of them or more. While the
+load rises, no core is released, nor for a minute after a scale-out that the load does not explain.
+A scale-in that had to be taken back at the same load makes the next one wait twice as long.
 """
 
 import math
 from collections import deque
+from collections.abc import Mapping
+from typing import Any
 
 from tidegate.control.measurement import Measurement
+from tidegate.forecast.remembering import Remembered
 
 _LONGEST_PATIENCE = 8.0
 _SAME_LOAD = 1.15
 """A scale-out counts as taking back the last scale-in only if the load has grown by no more than
 this factor since."""
+_SHORT_WAIT_S = 30.0
+"""Up to this wait, a scale-in must save the whole least share. Longer waits make changes rare by
+themselves, so that smaller savings are worth one."""
+_MANY_TICKS = 20
+_GAP_S = 5.0
+"""A restart that took longer than this interrupts a wait."""
+_FALL = 2.0
+"""A load that was this many times as high within the waiting time has fallen."""
+_USUAL_SAVING = 0.15
+"""The share of the cores up to which a release waits for the whole time."""
+_SHORTEST_WAIT = 0.25
 _SETTLE_S = 60.0
-"""After a scale-out, no core is released for this long unless the load falls. Otherwise the policy
-would chase a machine that is fast one minute and slow the next. A run's first minute is exempt:
-first guesses should be corrected soon."""
+"""After a scale-out that no higher load explains, no core is released for this long unless the load
+falls. Otherwise the policy would chase a machine that is fast one minute and slow the next. A run's
+first minute is exempt: first guesses should be corrected soon."""
 _RISING = 1.08
 """A load that has grown by this factor since the wait began is rising: cores that are released now
 would soon be asked for again."""
 
 
-class ScaleIn:
+def shortened(saved: float) -> float:
+    """The share of the usual wait after which so large a share of the cores may be released."""
+    return min(max(_USUAL_SAVING / max(saved, 1e-9), _SHORTEST_WAIT), 1.0)
+
+
+class ScaleIn(Remembered):
     """Remembers what the last ticks needed, and says why no core may be released now."""
+
+    _LEARNED = (
+        "_needs",
+        "_rates",
+        "_cores_before",
+        "_changed_s",
+        "_scaled_in_s",
+        "_scaled_in_rate",
+        "_patience",
+        "_first_s",
+        "_grown_s",
+        "_grown_rate",
+    )
 
     def __init__(self, after_s: float, least_saving: float) -> None:
         self._after_s = after_s
@@ -40,9 +74,17 @@ class ScaleIn:
         self._patience = 1.0
         self._first_s = math.inf
         self._grown_s = -math.inf
-        """Time of the last scale-out after the first minute of the run."""
+        """Time of the last scale-out without a higher load, after the first minute of the run."""
         self._grown_rate = 0.0
         """The arrival rate at the last scale-out."""
+
+    def recall(self, learned: Mapping[str, Any], age_s: float) -> None:
+        """Begin with the patience of an earlier run; a wait does not go on across a gap."""
+        super().recall(learned, age_s)
+        if age_s > _GAP_S:
+            self._needs.clear()
+            self._rates.clear()
+            self._cores_before = None
 
     def notice(self, measurement: Measurement) -> None:
         """Notice a change of the cores asked for. A quick reversal doubles the patience."""
@@ -59,7 +101,8 @@ class ScaleIn:
         since_s = measurement.at_s - self._scaled_in_s
         same_load = measurement.arrival_rate <= _SAME_LOAD * self._scaled_in_rate
         self._grown_rate = measurement.arrival_rate
-        if measurement.at_s - self._first_s > _SETTLE_S:
+        risen = measurement.arrival_rate > _SAME_LOAD * min(self._rates, default=0.0)
+        if measurement.at_s - self._first_s > _SETTLE_S and not risen:
             self._grown_s = measurement.at_s
         if since_s < 4.0 * self._after_s and same_load:
             self._patience = min(2.0 * self._patience, _LONGEST_PATIENCE)
@@ -77,8 +120,43 @@ class ScaleIn:
 
     @property
     def needed(self) -> int:
-        """The most cores that any tick of the waiting time needed."""
-        return max(needed for _, needed in self._needs)
+        """The most cores that any tick of the waiting time needed.
+
+        In a wait of many ticks the highest tenth is left out: noise alone makes some of them high.
+        """
+        needs = sorted(needed for _, needed in self._needs)
+        return needs[-1 - len(needs) // 10] if len(needs) >= _MANY_TICKS else needs[-1]
+
+    def enough(self, measurement: Measurement) -> int:
+        """The fewest cores that have been enough for as long as releasing the rest must wait."""
+        asked, wait_s = measurement.cores_asked, self.wait_s(measurement)
+        most, found = 0, self.needed
+        if not self._fallen(measurement):
+            return found
+        grown_s = self._changed_s if self._changed_s > self._scaled_in_s else -math.inf
+        for at_s, needed in reversed(self._needs):
+            if at_s < grown_s:
+                break
+            most = max(most, needed)
+            saved = 1.0 - most / max(asked, 1)
+            if measurement.at_s - at_s >= wait_s * shortened(saved):
+                found = min(found, most)
+        return found
+
+    def _fallen(self, measurement: Measurement) -> bool:
+        """Whether the load explains that fewer cores are enough, and they come back quickly."""
+        highest = max(self._rates, default=0.0)
+        quick = 3.0 * (measurement.grant_s or 0.0) <= self._after_s
+        return quick and measurement.arrival_rate * _FALL < highest
+
+    def enough_for_s(self, measurement: Measurement, cores: int) -> float:
+        """For how long no tick has needed more than these cores."""
+        since_s = measurement.at_s
+        for at_s, needed in reversed(self._needs):
+            if needed > cores:
+                break
+            since_s = at_s
+        return measurement.at_s - since_s
 
     def wait_s(self, measurement: Measurement) -> float:
         """How long fewer cores must have been enough before some are released.
@@ -93,10 +171,17 @@ class ScaleIn:
 
         `fits` describes the latency on the present cores, for the sentence.
         """
-        asked, needed, wait_s = measurement.cores_asked, self.needed, self.wait_s(measurement)
+        asked, needed = measurement.cores_asked, self.enough(measurement)
+        wait_s = self.wait_s(measurement)
+        if self._fallen(measurement):
+            wait_s *= shortened(1.0 - needed / max(asked, 1))
         # A scale-in soon after another must save twice as much to be worth it.
         again = measurement.at_s - self._scaled_in_s < wait_s
-        share = self._least_saving * (2.0 if again else 1.0)
+        share = (
+            self._least_saving
+            * (2.0 if again else 1.0)
+            * min(_SHORT_WAIT_S / max(wait_s, 1e-9), 1.0)
+        )
         if asked - max(needed, least) < max(1, math.ceil(share * asked)):
             return f"{asked} cores are right: {fits}"
         # A scale-in that follows another starts no new wait: fewer cores were enough all along.

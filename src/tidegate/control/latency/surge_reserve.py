@@ -19,6 +19,18 @@ _SMALLER = (1.0, 0.5, 0.25)
 """Shares of the surge's growth that are tried in turn, until one can be met."""
 
 
+def absorbed(stations: Sequence[MicroBatchStation], cores: Sequence[int], goal_s: float) -> float:
+    """The factor of the largest surge whose first rows are within the goal on these cores.
+
+    Their latency is linear in the factor: sum of v (max(D, P)/2 + a + f (D - a)).
+    """
+    still_s = surge_latency_s(stations, cores, 0.0)
+    grows_s = surge_latency_s(stations, cores, 1.0) - still_s
+    if not math.isfinite(still_s) or not math.isfinite(grows_s):
+        return 0.0
+    return (goal_s - still_s) / grows_s if grows_s > 1e-12 else math.inf
+
+
 class Reserve(NamedTuple):
     """An allocation, and the factor of the surge that it can absorb; 1: none."""
 

@@ -24,6 +24,11 @@ class Alpha:
         self._alpha = alpha
         self._value: float | None = None
 
+    @property
+    def value(self) -> float | None:
+        """D(n); None before the first value."""
+        return self._value
+
     def update(self, value: float) -> float:
         """Add a value; the weight of older ones shrinks by alpha."""
         if self._value is None:

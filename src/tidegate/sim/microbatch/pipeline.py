@@ -1,7 +1,7 @@
 """Simulates a pipeline of micro-batch segments, driven by the same controller as on Spark.
 
 A segment takes its whole backlog as one batch, and the next batch follows at once. Arrivals follow
-a rate profile in buckets of 10 ms (Poisson if requested), so that sojourns have percentiles. Cores
+a rate profile in short buckets (Poisson if requested), so that sojourns have percentiles. Cores
 that are asked for are granted after `grant_s`; cores that are released go at once. When a decision
 sheds, batches that read the source drop rows before their first stage; a shed row still costs its
 reading (c_s of the overload paper).
@@ -33,8 +33,6 @@ from tidegate.sim.microbatch.outcome import Outcome
 from tidegate.sim.microbatch.queue import RowQueue
 from tidegate.sim.microbatch.world import SimulatedSegment, Stage, Vector, World
 
-BUCKET_S = 0.01
-
 
 def simulate(world: World, controller: Controller) -> Outcome:
     """Run the simulated world to its end under the controller."""
@@ -53,12 +51,12 @@ class PipelineSimulation:
         self._now_s = 0.0
         self._core_seconds = 0.0
         self._moves = 0
-        grid = np.arange(round(world.seconds / BUCKET_S) + 1)
-        grown = np.diff(world.profile.cumulative(grid * round(BUCKET_S * 1000)))
+        grid = np.arange(round(world.seconds / world.bucket_s) + 1)
+        grown = np.diff(world.profile.cumulative(grid * round(world.bucket_s * 1000)))
         if world.poisson:
             grown = self._random.poisson(grown).astype(np.float64)
-        edges: Vector = np.asarray(grid * BUCKET_S, np.float64)
-        arrived_s, ready_s = edges[:-1] + 0.5 * BUCKET_S, edges[1:]
+        edges: Vector = np.asarray(grid * world.bucket_s, np.float64)
+        arrived_s, ready_s = edges[:-1] + 0.5 * world.bucket_s, edges[1:]
         if world.backlog_rows > 0.0:
             arrived_s, ready_s = np.append(0.0, arrived_s), np.append(0.0, ready_s)
             grown = np.append(world.backlog_rows, grown)
@@ -305,4 +303,6 @@ class PipelineSimulation:
                     one.told_s = one.batch.started_s
                 newest_s = max(newest_s, one.told_s)
         begin_s = max(newest_s - 1.0, 0.0)
-        return self._arrivals.offered(begin_s, newest_s) / max(newest_s - begin_s, BUCKET_S)
+        return self._arrivals.offered(begin_s, newest_s) / max(
+            newest_s - begin_s, self._world.bucket_s
+        )

@@ -30,10 +30,18 @@ class RowQueue:
         return self.ready_s[self.taken : end]
 
     def next_ready_s(self) -> float:
-        """When the next rows will be ready."""
-        later = self.rows[self.taken :] > 0.0
-        found = int(np.argmax(later)) if later.any() else -1
-        return float(self.ready_s[self.taken + found]) if found >= 0 else math.inf
+        """When the next rows will be ready.
+
+        It looks at more and more buckets at a time: in a long run nearly all of them lie ahead.
+        """
+        begin, width = self.taken, 64
+        while begin < len(self.rows):
+            later = self.rows[begin : begin + width] > 0.0
+            found = int(np.argmax(later))
+            if later[found]:
+                return float(self.ready_s[begin + found])
+            begin, width = begin + width, 2 * width
+        return math.inf
 
     def put(self, arrived_s: Vector, ready_s: float, rows: Vector) -> None:
         """Append rows that all become ready at the same time."""

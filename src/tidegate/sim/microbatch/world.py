@@ -85,6 +85,8 @@ class World:
     backlog_rows: float = 0.0
     """Rows that are in the source at the start; they are no part of the arrival rate."""
     tick_s: float = 1.0
+    bucket_s: float = 0.01
+    """Arrivals are counted by this much time. It is whole milliseconds; wider is quicker."""
     grant_s: float = 0.0
     noise: float = 0.05
     """Spread of a batch's duration, as a share of it."""
@@ -123,6 +125,10 @@ class World:
     def __post_init__(self) -> None:
         if not self.segments or self.seconds < self.tick_s:
             raise AskedWrongly("a simulated pipeline needs a segment and at least one tick")
+        if self.bucket_s < 0.001:
+            raise AskedWrongly(
+                f"buckets of {self.bucket_s:g} s are too short; give at least a millisecond"
+            )
         if self.class_shares and abs(sum(self.class_shares.values()) - 1.0) > 1e-9:
             raise AskedWrongly(
                 f"the shares of the classes add up to {sum(self.class_shares.values()):g}; they"

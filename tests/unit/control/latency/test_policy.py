@@ -239,11 +239,15 @@ def test_it_keeps_enough_cores_for_a_load_that_doubles_at_once() -> None:
     assert station.surge_latency(planned[2.0], 2.0) < 1.1 * TARGET_S
 
 
-def test_it_asks_for_the_cores_that_a_surge_would_need_and_says_so() -> None:
-    policy = taught(latency_policy(TARGET_S, BOUNDS))
-    decision = after(policy, 1200.0, 2, 12)
-    assert decision.cores is not None and decision.cores > 2
-    assert "a surge to 2 times the load would break the target" in decision.reason
+def test_a_quiet_stream_needs_no_reserve_in_the_end() -> None:
+    """A load may double at once while nothing is known of it, but not after quiet minutes."""
+    policy = taught(latency_policy(TARGET_S, BOUNDS), until=9)
+    needed = []
+    for tick in range(30, 400):
+        policy.decide(steady(tick, 1150.0, 8))
+        needed.append(policy.beliefs["needed_cores"])
+    assert max(needed[5:15]) == 3.0
+    assert needed[-1] == 2.0 and policy.beliefs["surge"] < 2.0
 
 
 def test_no_surge_is_planned_to_a_load_that_all_cores_could_not_carry() -> None:

@@ -129,7 +129,7 @@ def test_weeks_are_whole_seeded_and_not_alike(name: str) -> None:
 
 
 def test_the_weeks_have_what_makes_them_hard() -> None:
-    world_cup, tweets, flights = (WEEKS[name](0) for name in WEEKS)
+    world_cup, tweets, flights = (WEEKS[name](0) for name in list(WEEKS)[:3])
     assert world_cup.max() > 5 * np.median(world_cup)
     assert (tweets == 0).sum() > 60
     assert tweets.max() > 3 * np.median(tweets)

@@ -1,0 +1,72 @@
+"""The reserve is earned: surges are counted with their sizes, over the time that was watched."""
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tidegate.control.latency.surge_reserve import absorbed, surge_latency_s
+from tidegate.control.latency.surges import PRIOR_S, SurgeHistory
+from tidegate.models.microbatch.batch_cost import BatchCost
+from tidegate.models.microbatch.station import MicroBatchStation
+
+
+def watched(rates: list[float], planned: float = 100.0) -> SurgeHistory:
+    surges = SurgeHistory()
+    for second, rate in enumerate(rates):
+        surges.observe(rate, float(second), 2.0)
+        surges.plan_for(planned, float(second))
+    return surges
+
+
+def test_quiet_time_lowers_the_expected_rate_of_surges() -> None:
+    rates = [watched([100.0] * seconds).rate(1.5) for seconds in (1, 30, 300, 3000)]
+    assert rates == sorted(rates, reverse=True)
+    assert rates[0] == pytest.approx(1.5**-2 / PRIOR_S)
+    assert rates[-1] < 0.01 * rates[0]
+
+
+def test_a_surge_raises_it_at_once_up_to_its_own_size() -> None:
+    quiet, leapt = watched([100.0] * 301), watched([100.0] * 300 + [220.0])
+    assert leapt.rate(2.0) > 3.0 * quiet.rate(2.0)
+    assert leapt.rate(2.5) == pytest.approx(quiet.rate(2.5), rel=0.01)
+
+
+def test_a_surge_that_goes_on_is_one_surge_of_its_highest_size() -> None:
+    once = watched([100.0] * 60 + [150.0] + [90.0] * 20)
+    lasting = watched([100.0] * 60 + [120.0, 130.0, *([150.0] * 18)])
+    assert lasting.rate(1.4) == pytest.approx(once.rate(1.4), rel=0.02)
+    twice = watched([100.0] * 60 + [150.0] + [90.0] * 10 + [150.0] + [90.0] * 9)
+    assert twice.rate(1.4) > 1.5 * once.rate(1.4)
+
+
+def test_what_was_planned_for_is_no_surge() -> None:
+    planned = watched([100.0] * 50 + [300.0] * 5, planned=300.0)
+    assert planned.rate(1.2) == pytest.approx(watched([100.0] * 55).rate(1.2))
+
+
+def test_nothing_is_learned_of_a_silence() -> None:
+    surges = watched([100.0] * 60)
+    before = surges.rate(1.2)
+    surges.observe(900.0, 7200.0, 2.0)
+    assert surges.rate(1.2) == pytest.approx(before)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.floats(10.0, 900.0), min_size=3, max_size=80), st.floats(1.0, 4.0))
+def test_larger_surges_are_never_more_frequent(rates: list[float], factor: float) -> None:
+    surges = watched(rates)
+    assert 0.0 < surges.rate(1.2 * factor) <= surges.rate(factor) < math.inf
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.floats(10.0, 700.0), st.integers(1, 16), st.floats(0.5, 8.0))
+def test_what_is_absorbed_is_just_within_the_goal(rate: float, cores: int, goal_s: float) -> None:
+    cost = BatchCost(fixed_s=0.2, per_task_s=0.01, work_s=0.01)
+    stations = [MicroBatchStation(cost=cost, arrival_rate=rate)]
+    factor = absorbed(stations, [cores], goal_s)
+    if cores <= stations[0].load:
+        assert factor == 0.0
+    else:
+        assert surge_latency_s(stations, [cores], factor) == pytest.approx(goal_s)
