@@ -6,10 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tidegate.control.assemble import new_controller
+from tidegate.control.assembly import Assembly
+from tidegate.control.bounds import Bounds
 from tidegate.control.latency.surge_reserve import absorbed, surge_latency_s
 from tidegate.control.latency.surges import PRIOR_S, SurgeHistory
+from tidegate.control.target import Target
 from tidegate.models.microbatch.batch_cost import BatchCost
 from tidegate.models.microbatch.station import MicroBatchStation
+from tidegate.sim.microbatch.pipeline import simulate
+from tidegate.sim.microbatch.world import SimulatedSegment, Stage, World
+from tidegate.workload.profile import steps
 
 
 def watched(rates: list[float], planned: float = 100.0) -> SurgeHistory:
@@ -70,3 +77,27 @@ def test_what_is_absorbed_is_just_within_the_goal(rate: float, cores: int, goal_
         assert factor == 0.0
     else:
         assert surge_latency_s(stations, [cores], factor) == pytest.approx(goal_s)
+
+
+def reserves(leaps: bool) -> list[float]:
+    """The surge that the plan of each minute has a reserve for, in ten minutes of load."""
+    changes = [(0.0, 1500.0)]
+    if leaps:
+        for begin_s in range(60, 600, 60):
+            changes += [(float(begin_s), 3000.0), (begin_s + 20.0, 1500.0)]
+    segment = SimulatedSegment(
+        fixed_s=0.5, per_task_s=0.002, stages=(Stage(name="work", work_s=0.007),)
+    )
+    world = World(
+        segments=(segment,), profile=steps(changes), seconds=600.0, cores=16, prompt=False
+    )
+    assembly = Assembly(target=Target(2.0), bounds=Bounds(1, 64))
+    records = simulate(world, new_controller(assembly)).records
+    return [record.beliefs.get("surge", 1.0) for record in records[55::60]]
+
+
+def test_a_stream_that_never_leaps_ends_without_a_reserve_and_one_that_leaps_keeps_it() -> None:
+    calm, leaping = reserves(leaps=False), reserves(leaps=True)
+    assert calm[0] > 1.5, "while nothing is known, a surge of twice the load is planned for"
+    assert max(calm[2:]) == 1.0
+    assert max(leaping[5:]) > 1.5, "where the plan without a reserve does not absorb it anyway"
