@@ -31,16 +31,18 @@ def most_of(measurement: Measurement, segment: str, most: int) -> int:
     return max(min(widest, most), 1)
 
 
-def shared(measurement: Measurement, cores: int) -> dict[str, int]:
-    """Divide cores among the segments by how busy their operators are.
-
-    This is for policies that decide only on the total.
-    """
+def busy_of(measurement: Measurement) -> dict[str, float]:
+    """How long the operators of each segment were at work in the batches that ended."""
     busy = {segment.name: 1e-9 for segment in measurement.segments}
     for operator in measurement.operators:
         if operator.segment in busy:
             busy[operator.segment] += operator.busy_s
-    return split(busy, cores)
+    return busy
+
+
+def shared(measurement: Measurement, cores: int) -> dict[str, int]:
+    """Divide cores among the segments by how busy their operators were in this tick."""
+    return split(busy_of(measurement), cores)
 
 
 def split(weights: Mapping[str, float], cores: int) -> dict[str, int]:

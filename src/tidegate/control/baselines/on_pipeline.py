@@ -5,9 +5,14 @@ import math
 
 from tidegate.control.constraints import Constraints
 from tidegate.control.decision import Decision, hold
+from tidegate.control.learning.smoothing import Smoothing, Window
 from tidegate.control.measurement import Measurement
-from tidegate.control.operator_tasks import shared, tasks_on
+from tidegate.control.operator_tasks import busy_of, split, tasks_on
 from tidegate.control.policy import Policy
+
+_BUSY_TICKS = 15
+"""Cores are divided among segments by their work of so many ticks: in some of them no batch of a
+segment ends."""
 
 
 class OnPipeline:
@@ -18,6 +23,7 @@ class OnPipeline:
         self._every_s = every_s
         self._name = name or inner.name
         self._asked_s = -math.inf
+        self._busy = Smoothing(lambda: Window(_BUSY_TICKS))
 
     @property
     def name(self) -> str:
@@ -34,5 +40,6 @@ class OnPipeline:
         usable = min(asked, measurement.cores_granted)
         if asked > usable and (measurement.grant_s or 0.0) <= 2.0 * measurement.step_s:
             usable = asked  # they will be granted by the next batch
-        tasks = tasks_on(measurement, shared(measurement, usable))
+        busy = {n: self._busy.update(n, value) for n, value in busy_of(measurement).items()}
+        tasks = tasks_on(measurement, split(busy, usable))
         return dataclasses.replace(decision, tasks=tasks)

@@ -65,10 +65,10 @@ class RunningSegment:
     free_s: float = 0.0
     batches: int = 0
     ended: list[tuple[int, SimulatedBatch]] = field(default_factory=list)
-    arrived: ToldRate = field(default_factory=lambda: ToldRate(window_s=5.0))
+    arrived: ToldRate = field(default_factory=ToldRate)
     """Rows per second that it is offered by the segment before it, as Spark's meter tells them."""
-    finished_s: float = 0.0
-    """When the newest batch that has ended began."""
+    handed_s: float = 0.0
+    """When its last batch ended, and handed its rows over to the segments behind it."""
     begun_s: float = 0.0
     """When its last batch began."""
     told_s: float = 0.0

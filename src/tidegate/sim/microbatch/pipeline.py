@@ -216,6 +216,8 @@ class PipelineSimulation:
         followers = [other for other in self._running if other.segment.after == one.segment.name]
         for other in followers:
             other.queue.put(batch.arrived_s, batch.ended_s, batch.counts)
+            other.arrived.add(batch.rows, one.handed_s, batch.ended_s)
+        one.handed_s = batch.ended_s
 
     # ------------------------------------------------------------------ measuring
 
@@ -233,11 +235,9 @@ class PipelineSimulation:
         backlog = 0.0
         for one in self._running:
             ended, one.ended = one.ended, []
-            for _, batch in ended:
-                one.arrived.add(batch.offered, one.finished_s, batch.started_s)
-                one.finished_s = batch.started_s
-            told_rate = one.arrived.tell(span_s, quiet=self._idle(one, end_s))
-            rate = arrived / span_s if one.segment.after is None else told_rate
+            rate = arrived / span_s
+            if one.segment.after is not None:
+                rate = one.arrived.tell(span_s)
             in_batch = 0.0 if one.batch is None else one.batch.rows
             waiting = one.queue.waiting(end_s) + in_batch
             backlog += waiting
@@ -286,13 +286,6 @@ class PipelineSimulation:
         recent = [one for one in self._recent if one.ended_s > end_s - window_s]
         self._recent = [*recent, *ended]
         return self._recent if window_s > 0.0 else ended
-
-    def _idle(self, one: RunningSegment, at_s: float) -> bool:
-        """Whether there is nothing to do for a segment; then nothing has arrived at it either."""
-        idle = one.batch is None and one.queue.waiting(at_s) <= 0.0
-        if idle:
-            one.arrived.nothing(at_s)
-        return idle
 
     def _told_rate(self, at_s: float) -> float:
         """The arrival rate in the newest second whose arrivals are known to the meter."""

@@ -27,6 +27,7 @@ from tidegate.spark.batch.segment import SegmentRun
 from tidegate.spark.loop.negotiate import Negotiator
 from tidegate.spark.measure.arrivals import Arrivals, decayed
 from tidegate.spark.measure.busy_cores import BusyCores, active_tasks
+from tidegate.spark.measure.handed_over import HandedOver
 from tidegate.spark.measure.operator_meter import OperatorMeter
 from tidegate.spark.measure.query_meter import QueryMeter, trigger_interval_s
 from tidegate.spark.measure.segment_batches import FinishedBatch, SegmentBatches
@@ -56,6 +57,11 @@ class _SegmentView:
     @property
     def name(self) -> str:
         return self.part.segment.name
+
+    @property
+    def sources(self) -> bool:
+        """Whether it reads from outside."""
+        return any(isinstance(node, Source) for node in self.part.segment.reads)
 
     @property
     def main(self) -> bool:
@@ -90,6 +96,7 @@ class PipelineMeter:
         self._views = {
             name: _view(part, run.queries[name], since_s) for name, part in run.segments.items()
         }
+        self._handed = HandedOver({name: part.segment for name, part in run.segments.items()})
         self._looped = looped(part.segment for part in run.segments.values())
         self._arrivals = Arrivals(self._views, since_s)
         self._found_rate = 0.0
@@ -165,6 +172,7 @@ class PipelineMeter:
         for view in self._views.values():
             view.batches.forget_times()
             view.operators.forget_times()
+        self._handed.forget_times()
         self._ended_s = now_s
         self._distrusts_until_s = now_s + _DISTRUST_S
 
@@ -189,6 +197,7 @@ class PipelineMeter:
             if batch.offered is not None:
                 self._arrivals.add(batch.offered)
         self._sojourns.add(trusted, round(now_s * 1e6))
+        self._handed.add(trusted)
         for name, view in self._views.items():
             status = self._run.queries[name].status
             view.idle = not status["isTriggerActive"] and not status["isDataAvailable"]
@@ -211,6 +220,8 @@ class PipelineMeter:
         latency: Latency | None,
     ) -> tuple[SegmentMeasurement, ...]:
         found: list[SegmentMeasurement] = []
+        idle = [name for name, view in self._views.items() if view.idle]
+        handed = self._handed.rates(self._clock.interval_s, idle)
         for name, view in self._views.items():
             batches = view.batches.measured(finished[name], awaited)
             if view.idle:
@@ -220,6 +231,10 @@ class PipelineMeter:
             rate = view.batches.arrived.tell(self._clock.interval_s, quiet=view.idle)
             if not found:
                 self._found_rate = rate
+            if name in handed:
+                rate = handed[name] if view.main or not view.sources else rate
+            elif view.main:
+                rate = 0.0
             found.append(self._segment(view, batches, plan, rate, now_s, latency))
         return tuple(found)
 
@@ -228,20 +243,23 @@ class PipelineMeter:
         view: _SegmentView,
         batches: tuple[BatchMeasurement, ...],
         plan: Mapping[str, OperatorPlan],
-        offered_rate: float,
+        more_rate: float,
         now_s: float,
         latency: Latency | None,
     ) -> SegmentMeasurement:
+        """One segment; `more_rate` are rows per second besides those from outside."""
         shift_s = self._clock.shift_s
         if shift_s:
             batches = tuple(replace(batch, ended_s=batch.ended_s + shift_s) for batch in batches)
-        rate = self._arrival_rate() if view.main else offered_rate
-        silent_s = self._arrivals.silent_s(now_s) if view.main else 0.0
-        backlog_rows = rate * silent_s
+        rate, backlog_rows, silent_s = 0.0, 0.0, 0.0
         if view.main:
-            backlog_rows += self._arrivals.running_rows(view.name) + view.batches.behind_rows
+            rate, silent_s = self._arrival_rate(), self._arrivals.silent_s(now_s)
+            backlog_rows = rate * silent_s + self._arrivals.running_rows(view.name)
+            backlog_rows += view.batches.behind_rows
         if view.idle:
             rate, backlog_rows = decayed(rate, silent_s), 0.0
+        rate += more_rate
+        backlog_rows += self._handed.waiting(view.name)
         tasks = [plan[node.name].tasks for node in view.part.segment.nodes if node.name in plan]
         return SegmentMeasurement(
             name=view.name,
@@ -250,8 +268,7 @@ class PipelineMeter:
             tasks=max(tasks, default=1),
             batches=batches,
             trigger_s=view.trigger_s,
-            apart=not view.main
-            and any(isinstance(node, Source) for node in view.part.segment.reads),
+            apart=not view.main and view.sources,
             loops=view.name in self._looped,
             between=view.waits,
             latency=self._sojourns.of_segment(view.name, latency, round(now_s * 1e6)),
