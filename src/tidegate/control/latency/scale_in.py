@@ -25,7 +25,7 @@ themselves, so that smaller savings are worth one."""
 _MANY_TICKS = 20
 _GAP_S = 5.0
 """A restart that took longer than this interrupts a wait."""
-_FALL = 2.0
+_FALL = 1.5
 """A load that was this many times as high within the waiting time has fallen."""
 _USUAL_SAVING = 0.15
 """The share of the cores up to which a release waits for the whole time."""
@@ -129,7 +129,7 @@ class ScaleIn(Remembered):
 
     def enough(self, measurement: Measurement) -> int:
         """The fewest cores that have been enough for as long as releasing the rest must wait."""
-        asked, wait_s = measurement.cores_asked, self.wait_s(measurement)
+        asked, wait_s = measurement.cores_asked, self._usual_wait_s(measurement)
         most, found = 0, self.needed
         if not self._fallen(measurement):
             return found
@@ -164,7 +164,10 @@ class ScaleIn(Remembered):
         It is longer where granting cores takes long, because released cores take as long to come
         back.
         """
-        return max(self._after_s, 3.0 * (measurement.grant_s or 0.0)) * self._patience
+        return self._usual_wait_s(measurement) * self._patience
+
+    def _usual_wait_s(self, measurement: Measurement) -> float:
+        return max(self._after_s, 3.0 * (measurement.grant_s or 0.0))
 
     def objection(self, measurement: Measurement, least: int, fits: str) -> str | None:
         """Why no core is released now; None if cores may be released.
@@ -174,7 +177,8 @@ class ScaleIn(Remembered):
         asked, needed = measurement.cores_asked, self.enough(measurement)
         wait_s = self.wait_s(measurement)
         if self._fallen(measurement):
-            wait_s *= shortened(1.0 - needed / max(asked, 1))
+            # Patience is for scale-ins that were taken back at the same load, and this is another.
+            wait_s = self._usual_wait_s(measurement) * shortened(1.0 - needed / max(asked, 1))
         # A scale-in soon after another must save twice as much to be worth it.
         again = measurement.at_s - self._scaled_in_s < wait_s
         share = (
