@@ -37,6 +37,11 @@ class DrsOptions:
     """Split the same cores again when the best split `differs`, as in the paper, or only when the
     model says that it is 5 % `better`."""
 
+    @property
+    def ticks(self) -> int:
+        """Ticks over which measurements are smoothed: the window, or that of the same mean age."""
+        return self.w if self.alpha is None else max(round(1.0 / (1.0 - self.alpha)), 1)
+
     def __str__(self) -> str:
         shown = []
         for one in fields(self):

@@ -42,9 +42,16 @@ class _Stations:
         self._arriving: dict[str, float] = {}
         self._serving: dict[str, float] = {}
         """mu_i of each operator that has worked."""
+        self._known = 0
+        """Ticks in which the rates of all operators were known."""
+        self._needed = options.ticks
 
     def of(self, measurement: Measurement) -> Queues | None:
-        """The stations; None until every operator's service rate is known."""
+        """The stations; None until the rates of all operators are smoothed over their window.
+
+        A chain of segments fills one after the other, so a decision on first rates would give the
+        cores to the operators that got rows first.
+        """
         smooth = self._smoothing.update
         arriving, serving, varying = [], [], []
         for operator in measurement.operators:
@@ -61,6 +68,9 @@ class _Stations:
         if measurement.arrival_rate > 0.0 or self._outside > 0.0:
             self._outside = smooth("outside", measurement.arrival_rate)
         if self._outside <= 0.0 or min(serving, default=0.0) <= 0.0 or min(arriving) <= 0.0:
+            return None
+        self._known += 1
+        if self._known < self._needed:
             return None
         return Queues.of(arriving, serving, variability=varying, external_rate=self._outside)
 

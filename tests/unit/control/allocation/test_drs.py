@@ -55,16 +55,16 @@ def measured(
 
 
 def test_fixed_finds_the_papers_split_and_then_holds() -> None:
-    decision = plain(DrsFixed(22), BOUNDS).decide(measured((8, 12, 2)))
+    decision = settled(DrsFixed(22), measured((8, 12, 2)))
     assert decision.tasks == {"extract": 10, "match": 11, "aggregate": 1}
     assert decision.cores is None, "22 are asked for already"
     queues = Queues.of([13.0] * 3, [1.6, 1.45, 40.0])
     assert decision.expected_latency_s == pytest.approx(float(queues.network_latency([10, 11, 1])))
-    assert plain(DrsFixed(22), BOUNDS).decide(measured()).holds
+    assert settled(DrsFixed(22), measured()).holds
 
 
 def test_fixed_with_too_few_cores_says_so_and_does_its_best() -> None:
-    decision = plain(DrsFixed(12), BOUNDS).decide(measured((4, 4, 4)))
+    decision = settled(DrsFixed(12), measured((4, 4, 4)))
     assert sum({"extract": 4, "match": 4, "aggregate": 4, **decision.tasks}.values()) == 12
     assert any("at least" in note for note in decision.notes)
 
@@ -144,7 +144,7 @@ def test_a_split_that_differs_is_enough_unless_it_has_to_be_better() -> None:
 def test_smoothing_by_a_window_or_by_alpha() -> None:
     def rates(options: DrsOptions) -> float:
         policy = plain(Drs(1.5, 0.01, options), BOUNDS)
-        for rate in [13.0] * 6 + [16.0] * 2:
+        for rate in [13.0] * 12 + [16.0] * 2:
             decision = policy.decide(measured((9, 10, 1), latency_s=2.0, rate=rate))
         return decision.cores or 0
 
@@ -155,7 +155,8 @@ def test_smoothing_by_a_window_or_by_alpha() -> None:
 
 def test_a_tick_without_a_batch_does_not_interrupt_it() -> None:
     policy = plain(DrsFixed(22), BOUNDS)
-    policy.decide(measured((10, 11, 1)))
+    for _ in range(6):
+        policy.decide(measured((10, 11, 1)))
     quiet = measured((8, 12, 2))
     quiet = dataclasses.replace(
         quiet,
@@ -174,4 +175,12 @@ def test_ticks_before_the_first_batch_do_not_weigh_in_the_rates() -> None:
             first, operators=(first.operators[0], unknown, first.operators[2])
         )
         assert policy.decide(waiting).holds
-    assert policy.decide(first).holds, "10:11:1 is the best split from the first full tick on"
+    decisions = [policy.decide(first) for _ in range(8)]
+    assert all(one.holds for one in decisions), "10:11:1 is the best split from the first on"
+    assert "best split" in decisions[-1].reason
+
+
+def test_it_waits_until_its_window_is_full() -> None:
+    policy = plain(DrsFixed(22, DrsOptions(w=4)), BOUNDS)
+    decisions = [policy.decide(measured((8, 12, 2))) for _ in range(5)]
+    assert [one.holds for one in decisions] == [True, True, True, False, False]
