@@ -1,13 +1,16 @@
 """Compiles a segment and the plan of a micro-batch to Spark DataFrames."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from tidegate.control.learning.traces import NO_IDS
 from tidegate.errors import TidegateError
 from tidegate.pipelines.graph import (
     Channel,
@@ -27,6 +30,7 @@ from tidegate.spark.batch.anchors import Anchors, ExecutorNames
 from tidegate.spark.batch.keyed_task import KeyedStage, KeyedTask
 from tidegate.spark.batch.map_task import MapStage, MapTask
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
+from tidegate.spark.batch.report import TaskReport
 from tidegate.spark.batch.traces import FIELD, SPARK_TYPE, TraceSample, with_traces
 from tidegate.spark.batch.unanchored import unanchored
 from tidegate.spark.batch.worker import HASH, ORDER, ORIGIN, TASK, TRACE, packed
@@ -58,6 +62,22 @@ def trace_samples(segment: Segment, traced: frozenset[str], every: int) -> dict[
             if reader is not None and reader.name in traced:
                 found[reader.name] = TraceSample(source.arrival, every)
     return found
+
+
+def trace_tellers(segment: Segment, traced: frozenset[str]) -> frozenset[str]:
+    """The operators that tell the traces of the rows that leave them, so that no column has to.
+
+    All their rows go straight into one channel, whose reader does not need the traces itself.
+    """
+    readers = reader_counts(segment)
+    operators = {node.name for node in segment.nodes if isinstance(node, Map | Keyed)}
+    found: set[str] = set()
+    for write in segment.writes:
+        if write.channel.name not in traced and all(
+            name in traced and name in operators and readers[name] == 1 for name in write.inputs
+        ):
+            found.update(write.inputs)
+    return frozenset(found)
 
 
 def tagged(frames: Mapping[str, DataFrame]) -> DataFrame:
@@ -93,6 +113,7 @@ class Compiler:
         """The nodes and channels of the pipeline whose rows carry traces (`pipelines.traces`)."""
         self._sample_every = sample_every
         self._samples = trace_samples(segment, traced, sample_every)
+        self._tellers = trace_tellers(segment, traced)
         self._segment = segment
         self._accumulator = accumulator
         self._stages: dict[str, bytes] = {}
@@ -115,6 +136,7 @@ class Compiler:
                     carried,
                     node.name in traced,
                     self._samples.get(node.name),
+                    node.name in self._tellers,
                 )
                 self._stages[node.name] = packed(stage)
             else:
@@ -136,6 +158,7 @@ class Compiler:
                         self._origins.names,
                         node.name in traced,
                         self._samples.get(node.name),
+                        node.name in self._tellers,
                     )
                 )
 
@@ -167,7 +190,9 @@ class Compiler:
             )
             if shared or shown:
                 frame = made.keep(frame)
-            made.add(node.name, frame, self._hidden(node.name, isinstance(node, Source)))
+            is_source = isinstance(node, Source)
+            hidden = self._origin(node.name) if is_source else self._hidden(node.name)
+            made.add(node.name, frame, hidden)
             if isinstance(node, Source) and node.name in self.traced and not self._sampled(node):
                 made.hidden[node.name] = with_traces(frame, node, self._sample_every), (TRACE,)
         return made
@@ -179,13 +204,34 @@ class Compiler:
 
     def channel_rows(self, write: Write, made: "Frames") -> DataFrame:
         """What is written into a channel, with traces where there are any."""
-        hidden = (TRACE,) if self.traced.intersection(write.inputs) else ()
+        hidden = (TRACE,) if any(self._carries(name) for name in write.inputs) else ()
         return _union([self._branch(name, made, hidden) for name in write.inputs])
 
-    def _hidden(self, name: str, plain: bool = False) -> tuple[str, ...]:
-        """The hidden columns that the rows of a node carry; with `plain`, those without traces."""
-        found = (ORIGIN,) if name in self._origins.carried else ()
-        return found if plain or name not in self.traced else (*found, TRACE)
+    def told_traces(self, reports: Sequence[TaskReport]) -> dict[str, NDArray[np.int64]]:
+        """For each channel whose traces operators tell: those of the rows written in a batch."""
+        found = {}
+        for write in self._segment.writes:
+            if self._tellers.issuperset(write.inputs):
+                left = [
+                    r.left for r in reports if r.operator in write.inputs and r.left is not None
+                ]
+                found[write.channel.name] = np.unique(np.concatenate([NO_IDS, *left]))
+        return found
+
+    def _origin(self, name: str) -> tuple[str, ...]:
+        return (ORIGIN,) if name in self._origins.carried else ()
+
+    def _hidden(self, name: str) -> tuple[str, ...]:
+        """The hidden columns that the rows of a node carry."""
+        return (*self._origin(name), *((TRACE,) if self._carries(name) else ()))
+
+    def _carries(self, name: str) -> bool:
+        """Whether the rows of a node carry their traces in a hidden column."""
+        return name in self.traced and name not in self._tellers
+
+    def _takes(self, node: Map | Keyed) -> bool:
+        """Whether an operator finds traces on the rows that enter it."""
+        return node.name in self.traced and node.name not in self._samples
 
     def _frame(
         self,
@@ -204,7 +250,7 @@ class Compiler:
                 rows = batch.filter(F.col(INPUT) == node.name).select(f"`{node.name}`.*")
             return self.sources.rows(node, rows, plan) if isinstance(node, Source) else rows
         if isinstance(node, Map):
-            hidden = self._hidden(node.name, node.name in self._samples)
+            hidden = (*self._origin(node.name), *((TRACE,) if self._takes(node) else ()))
             return self._map(node, made.rows(node.inputs[0], hidden), plan)
         if isinstance(node, Merge):
             hidden = self._hidden(node.name)
@@ -215,8 +261,7 @@ class Compiler:
             if not unanchored(self._segment, node, executors):
                 anchor = anchors.of(node.name, entry.tasks, executors)
             apart = (ORIGIN,) if self._origins.told_apart(node) else ()
-            needs = node.name in self.traced and node.name not in self._samples
-            traces = (TRACE,) if needs else ()
+            traces = (TRACE,) if self._takes(node) else ()
             rows = made.rows(node.inputs[0], (*apart, *traces))
             return self._keyed(node, rows, entry, plan, versions, anchor)
         raise TidegateError(f"'{node.name}' cannot stand inside a segment")
@@ -249,14 +294,14 @@ class Compiler:
         schema = node.schema
         if node.name in self._origins.carried:
             schema = schema.append(pa.field(ORIGIN, pa.int32()))
-        if node.name in self.traced:
+        if self._carries(node.name):
             schema = schema.append(FIELD)
         return rows.mapInArrow(lambda blocks: task(blocks), struct_of(schema))
 
     def _intake(self, node: Map | Keyed, plan: BatchPlan) -> Intake:
         """How rows enter an operator, with the traces that they carry."""
         intake = self.sources.intake(node, plan)
-        if node.name not in self.traced or node.name in self._samples or "*" in intake.columns:
+        if not self._takes(node) or "*" in intake.columns:
             return intake
         return replace(intake, columns=(*intake.columns, TRACE))
 
@@ -289,7 +334,7 @@ class Compiler:
             self._accumulator,
             intake.shed,
         )
-        schema = struct_of(node.schema.append(FIELD) if node.name in self.traced else node.schema)
+        schema = struct_of(node.schema.append(FIELD) if self._carries(node.name) else node.schema)
         if anchor is None:
             return routed.mapInArrow(lambda blocks: task.without_anchor(blocks), schema)
         both = anchor.groupBy(TASK).cogroup(routed.groupBy(TASK))

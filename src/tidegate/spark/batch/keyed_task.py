@@ -54,6 +54,8 @@ class KeyedStage:
     """Whether the rows that leave it carry traces in a hidden column."""
     sample: TraceSample | None = None
     """How it samples the inputs of its source; None: the rows that enter it carry their traces."""
+    tells: bool = False
+    """Whether it tells the driver the traces of the rows that leave it. Then no column has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,7 @@ class KeyedTask:
         keeper.cache.forget(self.version, self.batch_id)
         if self.batch_id % _PRUNE_EVERY == task % _PRUNE_EVERY:
             keeper.cache.prune(self.version.names, self.batch_id - 2)
+        passed = None if marks is None else marks.settled.grouped(keys, output)
         self.accumulator.add(
             [
                 TaskReport(
@@ -143,11 +146,11 @@ class KeyedTask:
                     sampled=1 if stage.arrivals is None else stage.arrivals.every,
                     class_rows=class_rows(rows, stage.offered),
                     born=None if marks is None else marks.born,
+                    left=np.unique(passed.traces) if passed is not None and stage.tells else None,
                 )
             ]
         )
-        if marks is not None:
-            passed = marks.settled.grouped(keys, output)
+        if passed is not None and not stage.tells:
             output = output.append_column(FIELD, passed.column(output.num_rows))
         return output
 

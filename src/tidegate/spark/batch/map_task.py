@@ -35,6 +35,8 @@ class MapStage:
     """Whether the rows that leave it carry traces in a hidden column."""
     sample: TraceSample | None = None
     """How it samples the inputs of its source; None: the rows that enter it carry their traces."""
+    tells: bool = False
+    """Whether it tells the driver the traces of the rows that leave it. Then no column has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ class MapTask:
         seen: list[Stamps] = []
         by_class: list[tuple[int, ...]] = []
         born: list[NDArray[np.int64]] = []
+        left: list[NDArray[np.int64]] = []
         shedder = None if self.shed is None else self.shed.shedder()
         own: int | None = None
         for block in blocks:
@@ -80,7 +83,11 @@ class MapTask:
             if stage.traced:
                 marks = self._marks(stage, table, rows_in)
                 born.append(marks.born)
-                result = result.append_column(FIELD, traces_of(parts, marks.settled))
+                passed = traces_of(parts, marks.settled)
+                if stage.tells:
+                    left.append(passed.traces)
+                else:
+                    result = result.append_column(FIELD, passed.column(result.num_rows))
             rows_in += table.num_rows
             rows_out += result.num_rows
             yield from result.to_batches()
@@ -98,6 +105,7 @@ class MapTask:
             sampled=1 if stage.arrivals is None else stage.arrivals.every,
             class_rows=tuple(sum(part) for part in zip(*by_class, strict=True)),
             born=np.concatenate(born) if born else None,
+            left=np.unique(np.concatenate(left)) if left else None,
         )
         self.accumulator.add([told])
 
@@ -153,8 +161,8 @@ def mapped_by_origin(stage: MapStage, table: pa.Table) -> list[MappedRows]:
     return parts
 
 
-def traces_of(parts: list[MappedRows], marks: Marks) -> pa.Array:
-    """The hidden column of traces for all that came out of a block."""
+def traces_of(parts: list[MappedRows], marks: Marks) -> Marks:
+    """The traces on all that came out of a block."""
     passed = [
         (
             (marks if part.chosen is None else marks.within(part.chosen)).passed(
@@ -164,4 +172,4 @@ def traces_of(parts: list[MappedRows], marks: Marks) -> pa.Array:
         )
         for part in parts
     ]
-    return joined(passed).column(sum(rows for _, rows in passed))
+    return joined(passed)

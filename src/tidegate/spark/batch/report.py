@@ -74,6 +74,8 @@ class TaskReport:
     """N_m: `stamps` has one row in so many."""
     born: NDArray[np.int64] | None = None
     """Traces of inputs that it saw right behind their source; None where rows carry no traces."""
+    left: NDArray[np.int64] | None = None
+    """Traces of the rows that left it, each once, where it tells them in the place of a column."""
     shed: ShedCounts | None = None
     """Rows offered and kept, when the report is about a source that sheds."""
     class_rows: tuple[int, ...] = ()

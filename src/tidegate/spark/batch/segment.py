@@ -174,7 +174,7 @@ class SegmentRun:
                 executors=max(1, len(executors)),
                 sources=done.sources,
                 written=work.written,
-                traces=work.traces,
+                traces={**work.traces, **self.compiler.told_traces(done.reports)},
             )
         )
 

@@ -126,8 +126,7 @@ def _report_bytes(report: Any) -> int:
     arrays = [a for stamps in found if stamps is not None for a in (stamps.slots, stamps.counts)]
     for pair in (report.shard_rows, report.shard_bytes, report.shed and report.shed.groups):
         arrays += pair or ()
-    if report.born is not None:
-        arrays.append(report.born)
+    arrays += [traces for traces in (report.born, report.left) if traces is not None]
     pieces = 0 if report.change is None else len(report.change.kept)
     kept = 2 * _NUMBER_BYTES * pieces
     return _OBJECT_BYTES + kept + sum(int(array.nbytes) for array in arrays)

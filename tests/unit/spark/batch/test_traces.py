@@ -165,6 +165,18 @@ def test_a_map_passes_traces_on_and_its_function_does_not_see_them() -> None:
     assert mapped(lambda t: t.slice(0, 0), BLOCK) == ([], [10]), "inputs that end here are reported"
 
 
+def test_the_last_operator_in_front_of_a_cut_tells_what_leaves_it() -> None:
+    stage = MapStage(
+        "last", lambda rows: rows.slice(2), pa.schema([("n", pa.int64())]), traced=True, tells=True
+    )
+    told = Told()
+    (rows,) = MapTask(packed(stage), 0, told)(iter(BLOCK.to_batches()))
+    assert rows.schema.names == ["n"], "no column carries the traces"
+    (report,) = told.reports
+    assert report.born.tolist() == [10]
+    assert report.left.tolist() == [10, 20], "the row that is left stands for all"
+
+
 def test_a_map_that_says_which_row_became_which_is_followed_exactly() -> None:
     def backwards(rows: pa.Table) -> Derived:
         parents = [2, 2, 1]

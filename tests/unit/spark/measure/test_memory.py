@@ -29,12 +29,21 @@ MOST_BYTES = 200 * 2**20
 class FakeReport:
     """What counts of a `TaskReport`, and quicker to make."""
 
-    __slots__ = ("born", "change", "operator", "shard_bytes", "shard_rows", "shed", "stamps")
+    __slots__ = (
+        "born",
+        "change",
+        "left",
+        "operator",
+        "shard_bytes",
+        "shard_rows",
+        "shed",
+        "stamps",
+    )
 
     def __init__(self, slots: np.ndarray) -> None:
         self.operator = "count"
         self.stamps = Stamps(slots, slots, 0)
-        self.born = self.shed = self.change = self.shard_rows = self.shard_bytes = None
+        self.born = self.left = self.shed = self.change = self.shard_rows = self.shard_bytes = None
 
 
 def result(batch_id: int, tasks: int = TASKS, slots: int = SLOTS) -> BatchResult:
