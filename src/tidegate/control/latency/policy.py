@@ -56,6 +56,9 @@ class LatencyPolicy:
         self._planner = Planner(target, self._options, model, self._calibration, self._surges)
         self._patience = ScaleIn(self._options.scale_in_after_s, self._options.least_saving)
         self._beliefs: dict[str, float] = {}
+        self._heard = False
+        """Whether any row has been measured. Right after a restart, the forecast knows better than
+        a rate of zero."""
 
     @property
     def beliefs(self) -> dict[str, float]:
@@ -92,10 +95,14 @@ class LatencyPolicy:
             self._forecast = LoadForecast(
                 coverage=self._options.coverage, tick_s=measurement.step_s
             )
-        self._forecast.observe(measurement.arrival_rate, measurement.at_s)
+        self._heard |= measurement.arrival_rate > 0.0
+        if self._heard:
+            self._forecast.observe(measurement.arrival_rate, measurement.at_s)
         self._patience.notice(measurement)
         horizon_s = self._horizon_s(measurement)
         ahead = self._forecast.within(math.ceil(horizon_s / max(measurement.step_s, 1e-3)))
+        if not self._heard and ahead.rate > 0.0:
+            measurement = _at_rate(measurement, ahead.rate)
         self._surges.observe(measurement.arrival_rate, measurement.at_s, horizon_s)
         self._surges.plan_for(ahead.planned, measurement.at_s)
         self._beliefs = {
@@ -239,6 +246,12 @@ class LatencyPolicy:
         if not value < math.inf:
             return "a growing latency"
         return f"{self._target.kind} {format_duration(value)}"
+
+
+def _at_rate(measurement: Measurement, rate: float) -> Measurement:
+    """The measurement of a tick before the first batch, at the rate that is forecast."""
+    segments = tuple(dataclasses.replace(one, arrival_rate=rate) for one in measurement.segments)
+    return dataclasses.replace(measurement, arrival_rate=rate, segments=segments)
 
 
 def _said(decision: Decision, plan: Plan) -> Decision:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.helpers.pipeline_worlds import controller, world
 from tidegate.control.assemble import new_controller
 from tidegate.control.assembly import Assembly
 from tidegate.control.bounds import Bounds
@@ -17,9 +18,9 @@ from tidegate.control.latency.load_ahead import LoadForecast
 from tidegate.control.latency.scale_in import ScaleIn
 from tidegate.control.latency.surges import SurgeHistory
 from tidegate.control.target import Target
-from tidegate.sim.microbatch.pipeline import PipelineSimulation
+from tidegate.sim.microbatch.pipeline import PipelineSimulation, simulate
 from tidegate.sim.microbatch.world import SimulatedSegment, Stage, World
-from tidegate.workload.profile import sine
+from tidegate.workload.profile import constant, sine
 
 ASSEMBLY = Assembly(target=Target(2.0), bounds=Bounds(1, 16))
 
@@ -156,3 +157,39 @@ def test_what_is_missing_is_learned_again() -> None:
     policy.recall({}, 10.0)
     policy.recall({"forecast": {}, "surges": {"watched_s": 5.0}}, 0.0)
     assert policy.learned()["forecast"] == {}
+
+
+def test_the_first_decision_after_a_restart_is_as_good_as_the_last_before_it() -> None:
+    """Before its first batch a pipeline measures no rate. The controller goes through JSON."""
+    before = controller()
+    last = simulate(world(constant(3000.0), seconds=60.0), before).records[-1]
+    after = controller()
+    after.recall(json.loads(json.dumps(before.learned())), last.measurement.at_s + 12.0)
+    measured = last.measurement
+    nothing = dataclasses.replace(
+        measured,
+        at_s=measured.at_s + 13.0,
+        arrival_rate=0.0,
+        processed_rate=0.0,
+        backlog_rows=0.0,
+        latency=None,
+        cores_asked=1,
+        cores_granted=1,
+        segments=(
+            dataclasses.replace(
+                measured.segments[0], arrival_rate=0.0, backlog_rows=0.0, batches=(), tasks=1
+            ),
+        ),
+        operators=tuple(
+            dataclasses.replace(
+                one, arrival_rate=0.0, rows=0, busy_s=0.0, tasks=1, route=(), shard_rows=()
+            )
+            for one in measured.operators
+        ),
+    )
+    first = after.tick(nothing)
+    assert first.decision.cores == last.beliefs["needed_cores"]
+    assert first.beliefs["forecast_rate"] == pytest.approx(3000.0, rel=0.05)
+    assert "begins with what a run learned that ended 12 s ago" in first.decision.notes
+    fresh = controller().tick(nothing)
+    assert fresh.decision.cores is None, "without memory nothing is known"
