@@ -10,6 +10,7 @@ what is left of them its noise.
 import dataclasses
 import math
 import statistics
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -32,6 +33,10 @@ _ERA_S = 10.0
 """Keys are counted over spans of this length: hot keys may change from one to the next."""
 _FEWEST_BATCHES = 8
 _FIRST_BATCHES = 4
+_SHORTEST_MS = 50
+"""The shortest part of a span that rows are divided over."""
+_FIRST_STAGE = 0.7
+"""The share of a batch's duration after which its arrivals are surely known."""
 _LATENCY_WINDOW_S = 3.0
 """On Spark the latency of a tick is that of the batches that ended within so many seconds."""
 
@@ -96,7 +101,7 @@ def recorded_world(records: Sequence[Record]) -> RecordedWorld:
     grants_s = [one for r in records if (one := r.measurement.grant_s) is not None]
     world = World(
         segments=tuple(segments),
-        profile=_load(batches[main], starts_s),
+        profile=_load(records, batches[main], starts_s),
         seconds=seconds,
         cores=first.cores_asked,
         tick_s=first.tick_s or statistics.median(r.measurement.interval_s for r in records),
@@ -150,8 +155,14 @@ def _batches(records: Sequence[Record], segment: str) -> list[BatchMeasurement]:
     return sorted(found, key=lambda batch: batch.ended_s)
 
 
-def _load(batches: Sequence[BatchMeasurement], starts_s: float) -> Profile:
-    """Each batch's rows, over the time between the start of the batch before it and its own."""
+def _load(
+    records: Sequence[Record], batches: Sequence[BatchMeasurement], starts_s: float
+) -> Profile:
+    """Each batch's rows, over the time between the start of the batch before it and its own.
+
+    The rate that a tick told is that of the last second before the newest batch began. So the rows
+    of a longer span are divided between that second and the time before it.
+    """
     edges_ms, rates = [0], []
     for batch in batches:
         begun_ms = round((batch.ended_s - batch.duration_s - starts_s) * 1000.0)
@@ -159,10 +170,28 @@ def _load(batches: Sequence[BatchMeasurement], starts_s: float) -> Profile:
         rows = batch.rows + batch.shed_rows
         if span_ms <= 0:  # a first batch, whose rows were there before
             begun_ms, span_ms = edges_ms[-1] + 1, 1
-        rates.append(1000.0 * rows / span_ms)
+        newest = _newest_second(records, batch) if span_ms >= 1000 + _SHORTEST_MS else None
+        if newest is None:
+            rates.append(1000.0 * rows / span_ms)
+        else:
+            newest = min(newest, float(rows))
+            rates += [1000.0 * (rows - newest) / (span_ms - 1000), newest]
+            edges_ms.append(begun_ms - 1000)
         edges_ms.append(begun_ms)
     rates.append(rates[-1])
     return Profile(np.array(edges_ms, dtype=np.int64), np.array(rates))
+
+
+def _newest_second(records: Sequence[Record], batch: BatchMeasurement) -> float | None:
+    """Rows of the second before a batch began, by the rate that was told while it ran.
+
+    Its arrivals are known once its first stage is over, and those of the next batch some time after
+    its end. None without a tick in between.
+    """
+    place = bisect_right(records, batch.ended_s, key=lambda record: record.measurement.at_s) - 1
+    tick = records[place].measurement
+    known_s = batch.ended_s - (1.0 - _FIRST_STAGE) * batch.duration_s
+    return tick.arrival_rate if place >= 0 and tick.at_s >= known_s else None
 
 
 def _ratios(
