@@ -33,11 +33,6 @@ MOST_MARGIN = math.log(1.25)
 """The largest margin. It covers noise and drift. A jump that nothing in the history announced is
 met by catching up; its size must not make every later minute more expensive."""
 
-MOST_SOON = math.log(1.15)
-"""The same where cores come within `SOON_S`: what the margin lacks is made up for in the next
-batch."""
-SOON_S = 5.0
-
 JUMP = 0.2
 """A rate this far above forecast and margin (in logarithms) is not noise: the load has jumped."""
 
@@ -220,8 +215,7 @@ class LoadForecast(Remembered):
     def _within_ticks(self, ahead: int) -> LoadAhead:
         rate = max(float(self._forecaster.forecast(ahead).mean.max()), 0.0)
         units = max(self._margin.quantile(self._coverage), 0.0)
-        soon = ahead * self._tick_s <= SOON_S
-        margin = min(units * self._restless, MOST_SOON if soon else MOST_MARGIN)
+        margin = min(units * self._restless, MOST_MARGIN)
         if self._last > rate * math.exp(margin + JUMP):
             rate = self._last
         if self._rises:

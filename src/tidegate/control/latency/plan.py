@@ -35,9 +35,6 @@ from tidegate.units import format_duration
 
 _TRIED = (0.25, 0.5, 1.0)
 """Shares of the configured surge's growth for which a reserve is tried."""
-_UPPER_AIM = 0.95
-"""The share of the target that the load is planned for with its whole margin. The aim is for what
-the model does not know, and the margin for what the forecast does not: they need not add up."""
 _ANY = 1 << 20
 """More cores than there ever are: finds what the target would need without a maximum."""
 
@@ -84,24 +81,14 @@ class Planner:
         The reserve for surges is included.
         """
         factor = growth(measurement, ahead)
-        plan = self._plan_at(measurement, factor / ahead.margin, self._options.aim, allowed)
-        if ahead.margin > 1.0:
-            upper = self._plan_at(measurement, factor, _UPPER_AIM, allowed)
-            if upper.total > plan.total:
-                plan = upper
-        return self._with_reserve(measurement, factor, plan, allowed)
-
-    def _plan_at(
-        self, measurement: Measurement, factor: float, aim: float, allowed: Bounds
-    ) -> Plan:
-        plan = self._plan_with(measurement, factor, aim, None, allowed)
+        plan = self._plan_with(measurement, factor, None, allowed)
         # More tasks are harder to balance, so plan again with the imbalance on the planned cores.
         for _ in range(2):
-            again = self._plan_with(measurement, factor, aim, plan.cores, allowed)
+            again = self._plan_with(measurement, factor, plan.cores, allowed)
             if again.total <= plan.total:
                 break
             plan = again
-        return plan
+        return self._with_reserve(measurement, factor, plan, allowed)
 
     def expected_s(
         self, measurement: Measurement, ahead: LoadAhead, cores: dict[str, int]
@@ -197,16 +184,15 @@ class Planner:
         self,
         measurement: Measurement,
         factor: float,
-        aim: float,
         cores: dict[str, int] | None,
         allowed: Bounds,
     ) -> Plan:
-        """The fewest cores at `factor` times the present load, for `aim` times the target."""
+        """The fewest cores at `factor` times the present load."""
         stations = self._model.stations(measurement, factor, cores)
         assert stations is not None  # asked only once every segment is known
         names = [segment.name for segment in measurement.segments]
         most = [most_of(measurement, name, _ANY) for name in names]
-        goal_s = aim * self._target.latency_s / self._calibration.factor
+        goal_s = self._options.aim * self._target.latency_s / self._calibration.factor
         share = self._calibration.share
         grant_s = self._options.grant_s(measurement.grant_s)
         least = [

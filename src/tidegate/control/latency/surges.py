@@ -15,7 +15,7 @@ from typing import Any
 
 from tidegate.forecast.remembering import Remembered
 
-PRICE = 15.0
+PRICE = 30.0
 """What a second above the target costs, as a multiple of the cores that the load needs."""
 PRIOR_SURGES, PRIOR_S = 1.0, 20.0
 """The prior: as if so many surges had been seen in so much time."""
