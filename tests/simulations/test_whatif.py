@@ -38,17 +38,18 @@ def test_it_simulates_the_run_as_it_was_first(checkpoint: str, ask) -> None:
     code, said = ask(checkpoint, "--json", "--seeds", "4")
     found = json.loads(said)
     assert code == 0
-    assert found["whatif"] is None
-    assert abs(found["off_points"]) <= 3.0
-    assert abs(found["off_cost"]) <= 0.07
-    assert found["oracle"]["core_seconds"] < found["real"]["core_seconds"]
+    assert found["asked"] == "nothing changed"
+    assert abs(found["self_check"]["within_target_error"]) <= 0.03
+    assert abs(found["self_check"]["core_seconds_error"]) <= 0.07
+    assert found["core_seconds"] == found["self_check"]["core_seconds"]
+    assert found["oracle_core_seconds"] < found["real"]["core_seconds"]
 
 
 def test_a_looser_target_costs_less_and_more_load_costs_more(checkpoint: str, ask) -> None:
     def cost(*words: str) -> float:
         code, said = ask(checkpoint, "--json", "--seeds", "2", *words)
         assert code == 0
-        return float(json.loads(said)["whatif"]["core_seconds"])
+        return float(json.loads(said)["core_seconds"])
 
     assert cost("--target", "4s") < cost("--target", "1.2s")
     assert cost("--load", "x1.5") > 1.2 * cost("--load", "0.8")
@@ -59,7 +60,7 @@ def test_bounds_and_policy_are_those_asked_for(checkpoint: str, ask) -> None:
     found = json.loads(said)
     assert code == 0
     assert found["asked"] == "5 to 5 cores, policy static"
-    assert found["whatif"]["core_seconds"] == pytest.approx(5 * 120.0, rel=0.05)
+    assert found["core_seconds"] == pytest.approx(5 * 120.0, rel=0.05)
 
 
 def test_the_table_says_how_far_to_trust_it(checkpoint: str, ask) -> None:
