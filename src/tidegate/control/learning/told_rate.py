@@ -8,17 +8,22 @@ minus the balance of this account, and the balance goes to zero when the rows st
 
 A batch that takes longer than usual leaves the account empty. The rate is then held on credit for
 some seconds, because a load has not gone when a batch is slow. The credit is repaid from the rows
-that become known next.
+that become known next: while they come, a part of them is not told. If the load fell during the
+slow batch, that takes a while, but a rate is never told as zero while rows come.
 """
 
 from collections import deque
 
 _CORRECTED = 0.25
 """What is told differs from the newest known rate by this share of it at most, while rows come."""
+_DEEPLY_CORRECTED = 0.5
+"""The same while the credit is more than `_CREDIT_S` of the rate: the load fell in a slow batch."""
 _CUSHION = 1.5
 """Rows for this many times the usual time between batches are no surplus: they even out jitter."""
 _CREDIT_S = 10.0
 """Rows of at most so long are told before they are known."""
+_STALLED, _STALLED_S = 2.0, 3.0
+"""A batch that takes so many times as long as usual, and so long, may be the end of the rows."""
 _TOLD_WITHIN_S = 5.0
 """Time within which a surplus is told; so is the rest of the account when nothing arrives."""
 _NONE = 1e-9
@@ -40,6 +45,8 @@ class ToldRate:
         """Time told since rows last became known."""
         self._usual_s = 0.0
         """The time between the last two such moments."""
+        self._gaps_s: deque[float] = deque(maxlen=4)
+        """The last such times."""
         self.untold = 0.0
         """Rows that are known and not told yet; below zero: rows told on credit."""
 
@@ -67,6 +74,7 @@ class ToldRate:
             self._rest_rate = None
             if self._since_known_s > 0.0:
                 self._usual_s, self._since_known_s = self._since_known_s, 0.0
+                self._gaps_s.append(self._usual_s)
             elif self._usual_s <= 0.0:
                 self._usual_s = span_s
 
@@ -101,7 +109,11 @@ class ToldRate:
         if surplus > 0.0:
             held += min(surplus / _TOLD_WITHIN_S, _CORRECTED * rate)
         elif self.untold < 0.0 and self._since_known_s < self._usual_s:
-            held -= _CORRECTED * rate  # the rows that became known last have not repaid the credit
+            # The rows that became known last have not repaid the credit.
+            deep = self.untold < -_CREDIT_S * rate
+            held -= (_DEEPLY_CORRECTED if deep else _CORRECTED) * rate
+        if self._since_known_s <= max(_STALLED * max(self._gaps_s, default=0.0), _STALLED_S):
+            return held * interval_s
         return max(min(held * interval_s, self.untold + _CREDIT_S * rate), 0.0)
 
     def _rest(self, rate: float, interval_s: float) -> float:

@@ -94,6 +94,38 @@ def test_a_mean_over_ten_seconds_is_within_one_batch_of_the_truth(
                 assert summed == pytest.approx(load * window_s, abs=one_batch + 1e-6)
 
 
+@given(
+    st.floats(0.3, 3.0),
+    TICKS_S,
+    st.floats(0.01, 20.0),
+    st.floats(0.0, 20.0),
+    st.integers(5, 15),
+)
+def test_a_load_that_changes_in_a_stall_is_told_as_it_is_afterwards(
+    length_s: float, ticks_s: list[float], change: float, stall_s: float, stalled: int
+) -> None:
+    """The load is 1000 until a batch that stalls begins. Afterwards it is never told as zero."""
+    lengths_s = [length_s] * (stalled + 40)
+    lengths_s[stalled] += stall_s
+    changed_s = 1.0 + stalled * length_s
+    spans = [(b.since_s, b.until_s) for b in batches(lengths_s, [0.0] * len(lengths_s))]
+
+    def came(since_s: float, until_s: float) -> float:
+        before_s = max(min(until_s, changed_s) - since_s, 0.0)
+        return 1000.0 * before_s + 1000.0 * change * (until_s - since_s - before_s)
+
+    ran = batches(lengths_s, [came(*span) for span in spans])
+    rate, ticks = told(ran, ticks_s, rest_s=0.0)
+    summed = sum(each * (end_s - begin_s) for begin_s, end_s, each in ticks)
+    known = sum(batch.rows for batch in ran if batch.ended_s <= ticks[-1][1])
+    assert summed + rate.untold == pytest.approx(known, rel=1e-9)
+    # Once the window of the rate has only the new load, that is told, with the account's correction.
+    new_s = next(b.ended_s for b in ran if b.until_s > changed_s + length_s + stall_s + 1.0)
+    for begin_s, end_s, each in ticks:
+        if begin_s > new_s and end_s < ran[-1].ended_s:
+            assert 0.49 * 1000.0 * change <= each <= 1.26 * 1000.0 * change
+
+
 @pytest.mark.parametrize("length_s", [0.15, 0.7, 2.0, 3.3])
 def test_a_steady_load_in_even_batches_is_told_as_it_is(length_s: float) -> None:
     count = round(30 / length_s)
