@@ -1,10 +1,11 @@
 """Which rows of a pipeline carry traces: those that come from a timed source and reach a channel.
 
 Within one micro-batch all rows are done when the batch ends. So a trace is needed only where rows
-go on to another batch: on the way from a source with an arrival column to a cut or a loop.
+go on to another batch: on the way from a source with an arrival column to a cut or a loop. Besides,
+where rows of a source and of a channel are merged, traces tell the ones from the others.
 """
 
-from tidegate.pipelines.graph import Channel, Graph, Source
+from tidegate.pipelines.graph import Channel, Graph, Merge, Source
 
 
 def traced_nodes(graph: Graph) -> frozenset[str]:
@@ -21,7 +22,27 @@ def traced_nodes(graph: Graph) -> frozenset[str]:
             for node in graph.nodes.values()
         },
     )
-    return frozenset(reached & leading)
+    return frozenset((reached & leading) | _mixed(graph, timed))
+
+
+def _mixed(graph: Graph, timed: list[str]) -> set[str]:
+    """Timed sources that are merged with a channel, on the way to the operators that read both."""
+    found: set[str] = set()
+    for node in graph.nodes.values():
+        if isinstance(node, Merge | Channel):
+            continue
+        merges: set[str] = set()
+        waiting, read = list(node.inputs), set[str]()
+        while waiting:
+            name = waiting.pop()
+            read.add(name)
+            if isinstance(graph.nodes[name], Merge):
+                merges.add(name)
+                waiting += graph.nodes[name].inputs
+        sources = read.intersection(timed)
+        if sources and any(isinstance(graph.nodes[name], Channel) for name in read):
+            found |= {node.name, *sources, *merges}
+    return found
 
 
 def _readers(graph: Graph) -> dict[str, list[str]]:

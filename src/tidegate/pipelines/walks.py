@@ -7,7 +7,7 @@ reads the sources in front of the merge.
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from tidegate.pipelines.graph import Keyed, Map, Merge, Node, Segment, Source
+from tidegate.pipelines.graph import Channel, Keyed, Map, Merge, Node, Segment, Source
 
 
 def first_reader(segment: Segment, source: str) -> Map | Keyed | None:
@@ -60,6 +60,19 @@ def timed_readers(segment: Segment) -> set[str]:
     timed = [n for n in segment.reads if isinstance(n, Source) and n.arrival is not None]
     firsts = [first_reader(segment, node.name) for node in timed]
     return {reader.name for reader in firsts if reader is not None}
+
+
+def mixed_readers(segment: Segment) -> frozenset[str]:
+    """Those of the timed readers whose rows come from channels as well.
+
+    A row of a channel has the arrival column of the source too, but it does not arrive now. So
+    these operators do not note arrivals; the traces of the source's rows tell them.
+    """
+    return frozenset(
+        name
+        for name in timed_readers(segment)
+        if any(isinstance(node, Channel) for node in origins(segment, name))
+    )
 
 
 def reader_counts(segment: Segment) -> Counter[str]:

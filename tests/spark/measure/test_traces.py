@@ -110,7 +110,9 @@ def measured(run, inputs: int, wait_for):
 
     wait_for(done, run.queries["main"])
     assert meter._sojourns.followed.in_flight == 0
-    return seen[-1]
+    rows = {name: part._batches for name, part in meter._sojourns._parts.items()}
+    timed = {name: sum(batch.stamps.rows for batch in its) for name, its in rows.items()}
+    return seen[-1], timed
 
 
 def test_through_a_cut(spark, tmp_path, wait_for) -> None:
@@ -123,7 +125,7 @@ def test_through_a_cut(spark, tmp_path, wait_for) -> None:
     feed.add(block(100, [0, 1, 0, 4] * 10))
     run = flow.start(str(tmp_path / "ck"), target="60 seconds", cores=2, policy="static")
     try:
-        tick = measured(run, 80, wait_for)
+        tick, _ = measured(run, 80, wait_for)
         first, second = ends_us(run, "main"), ends_us(run, "between")
     finally:
         run.stop()
@@ -154,8 +156,9 @@ def test_through_a_loop_that_multiplies(spark, tmp_path, wait_for) -> None:
     feed.add(block(0, [1, 2, 4, 8] * 5))
     run = begin.start(str(tmp_path / "ck"), target="60 seconds", cores=2, policy="static")
     try:
-        tick = measured(run, 20, wait_for)
+        tick, timed = measured(run, 20, wait_for)
         ends = ends_us(run, "main")
+        back_again = sum(result.written.get("again", 0) for result in run.results())
     finally:
         run.stop()
     last_us: dict[int, int] = defaultdict(int)
@@ -163,5 +166,6 @@ def test_through_a_loop_that_multiplies(spark, tmp_path, wait_for) -> None:
         for row in rows:
             last_us[row["id"]] = max(last_us[row["id"]], ends[batch_id])
     assert len({*last_us.values()}) == 3, "inputs of other sizes take more rounds"
+    assert timed["main"] == 20 + back_again, "each row is timed once, from where it came in"
     assert_measured(tick.latency, expected(last_us, feed.batches))
     assert sink.columns == set(COLUMNS)

@@ -25,6 +25,11 @@ _SLOTS_PER_GAP = 4.0
 """Gaps of fewer slots are not resolved: then rows are counted per window of time."""
 _ROWS_PER_WINDOW = 32.0
 """Rows of such a window. Counts of few rows have not converged to the scv of the gaps."""
+_WINDOWS_AT_ONCE = 4.0
+"""Windows are counted for at least so many of them together."""
+_THINNED = 4.0
+"""A window of thinned parts has so many noted rows for each row of a part between two of them, so
+that it matters little where the samples begin."""
 _VARIED = 0.2
 """Block sizes must vary by this share, or slow tasks and variable rows look alike."""
 
@@ -46,17 +51,25 @@ class ArrivalScv:
         """In slots, between rows that were noted."""
         self._windows: deque[float] = deque(maxlen=_REMEMBERED)
         """Rows per window, over the expected number: for gaps that are shorter than slots."""
+        self._pending: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] = []
+        """Slots and counts that are not counted in windows yet."""
         self._last_slot: int | None = None
         self._every = 1
 
-    def add(self, slots: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], every: int) -> None:
+    def add(
+        self,
+        slots: npt.NDArray[np.int64],
+        counts: npt.NDArray[np.int64],
+        every: int,
+        parts: int = 1,
+    ) -> None:
         """The rows of one more batch: the slots with noted rows in them, and how many in each.
 
-        One row in `every` is noted. Slots are in ascending order.
+        One row in `every` is noted, in each of so many parts by itself. Slots are in ascending
+        order.
         """
         if every != self._every:
-            self._gaps.clear()
-            self._windows.clear()
+            self._forget(self._gaps, self._windows)
         self._every = every
         if self._last_slot is not None:
             later = slots > self._last_slot
@@ -67,30 +80,57 @@ class ArrivalScv:
         self._last_slot = int(slots[-1])
         noted = int(counts.sum())
         width = int(slots[-1]) - int(slots[0]) + 1
-        if width / noted >= _SLOTS_PER_GAP or len(slots) == 1:
+        # Every fourth row of two parts is not every fourth row of the whole: gaps say nothing.
+        resolved = width / noted >= _SLOTS_PER_GAP or len(slots) == 1
+        if resolved and (every == 1 or parts == 1):
+            self._forget(self._windows)
             gaps = np.diff(np.repeat(slots, counts).astype(np.float64))
             if first is not None:
                 gaps = np.concatenate([[float(slots[0]) - first], gaps])
             self._gaps.extend(gaps.tolist())
             return
-        filled = np.zeros(width)
-        filled[slots - slots[0]] = counts
-        per_window = max(round(_ROWS_PER_WINDOW * width / noted), 1)
-        whole = len(filled) // per_window
-        if whole >= 2:
-            rows = filled[: whole * per_window].reshape(whole, per_window).sum(axis=1)
-            mean = float(rows.mean())
-            # Half the squared differences of neighbours: a load that drifts does not count.
-            self._windows.extend((np.diff(rows) ** 2 / (2.0 * mean)).tolist())
+        self._forget(self._gaps)
+        self._pending.append((slots, counts))
+        thinned = every if parts > 1 else 1
+        self._count(max(_ROWS_PER_WINDOW, _THINNED * thinned * parts), parts if every > 1 else 0)
+
+    def _count(self, window_rows: float, thinned: int) -> None:
+        """Count the pending rows in windows, once there are enough of them.
+
+        Each of so many thinned parts adds the variance of where its sample begins and ends.
+        """
+        slots = np.concatenate([slots for slots, _ in self._pending])
+        counts = np.concatenate([counts for _, counts in self._pending])
+        noted, width = float(counts.sum()), int(slots[-1]) - int(slots[0]) + 1
+        if noted < _WINDOWS_AT_ONCE * window_rows:
+            return
+        self._pending.clear()
+        per_window = max(round(window_rows * width / noted), 1)
+        whole = width // per_window
+        if whole < 2:
+            return
+        inside = slots - slots[0] < whole * per_window
+        windows = (slots[inside] - slots[0]) // per_window
+        rows = np.bincount(windows, counts[inside], minlength=whole)
+        # Half the squared differences of neighbours: a load that drifts does not count.
+        found = (np.diff(rows) ** 2 / 2.0 - 0.25 * thinned) / float(rows.mean())
+        self._windows.extend(found.tolist())
+
+    def _forget(self, *which: "deque[float]") -> None:
+        """Forget what was found in another way: it is of another load."""
+        for found in which:
+            if found:
+                found.clear()
+                self._pending.clear()
 
     @property
     def scv(self) -> Scv:
         """The estimate from the newest rows."""
-        if len(self._gaps) >= max(len(self._windows), _LEAST):
+        if len(self._gaps) >= _LEAST:
             return self._of_gaps()
         if len(self._windows) >= _LEAST:
             found = np.array(self._windows)
-            value = float(found.mean())
+            value = max(float(found.mean()), 0.0)
             # Neighbouring differences share a window, so half of them count.
             error = value * math.sqrt(3.0 / len(found))
             return Scv(self._every * value, self._every * error)
@@ -173,11 +213,15 @@ class ServiceScv:
             fixed_s, row_s = 0.0, float(spent_s.sum() / rows.sum())
         per_row = (spent_s - fixed_s - row_s * rows) ** 2 / rows
         value, error = float(per_row.mean()), float(per_row.std()) / math.sqrt(len(rows))
-        if varied:
-            found, slow = _line(rows, per_row, np.ones(len(rows)))
-            if slow > 0.0:
-                value = max(found, 0.0)
-                error *= math.sqrt(1.0 + float(rows.mean() ** 2 / rows.var()))
+        if not varied:
+            # In even blocks, slow tasks look like variable rows. So the value is an upper bound.
+            scv = value / row_s**2
+            even = float(rows.mean()) > 1.5
+            return Scv(min(scv, 1.0), scv) if even else Scv(scv, error / row_s**2)
+        found, slow = _line(rows, per_row, np.ones(len(rows)))
+        if slow > 0.0:
+            value = max(found, 0.0)
+            error *= math.sqrt(1.0 + float(rows.mean() ** 2 / rows.var()))
         return Scv(value / row_s**2, error / row_s**2)
 
 

@@ -187,11 +187,19 @@ class Log:
 
     def backlog(self) -> int:
         """How many producer batches the consumer has not read, as far as it has written down."""
+        return len(self._unread())
+
+    def unread(self) -> dict[int, int]:
+        """The rows of each producer batch that the consumer has not read, as far as it wrote."""
+        found = (self.read(batch_id) for batch_id in self._unread())
+        return {one.batch_id: one.rows for one in found if one is not None}
+
+    def _unread(self) -> list[int]:
         try:
             read = int(self.directory.read_json(_POSITION)["end"])
         except Missing:
             read = 0
-        return sum(batch_id >= read for batch_id in self._listed())
+        return [batch_id for batch_id in self._listed() if batch_id >= read]
 
     def _listed(self) -> list[int]:
         names = (name.removesuffix(".json") for name in self.commits.names())

@@ -25,7 +25,7 @@ from tidegate.pipelines.graph import (
 )
 from tidegate.pipelines.origins import origins_of
 from tidegate.pipelines.schema import struct_of
-from tidegate.pipelines.walks import reader_counts, sole_reader, timed_source
+from tidegate.pipelines.walks import mixed_readers, reader_counts, sole_reader, timed_source
 from tidegate.spark.batch.anchors import Anchors, ExecutorNames
 from tidegate.spark.batch.keyed_task import KeyedStage, KeyedTask
 from tidegate.spark.batch.map_task import MapStage, MapTask
@@ -48,7 +48,7 @@ INPUT = "__input"
 def arrival_sample(segment: Segment, node: Node, every: int) -> ArrivalSample | None:
     """How an operator notes when rows arrived; None for one that does not have to."""
     source = timed_source(segment, node)
-    if source is None or source.arrival is None:
+    if source is None or source.arrival is None or node.name in mixed_readers(segment):
         return None
     return ArrivalSample(source.arrival, every)
 
@@ -137,6 +137,7 @@ class Compiler:
                     node.name in traced,
                     self._samples.get(node.name),
                     node.name in self._tellers,
+                    sample_every,
                 )
                 self._stages[node.name] = packed(stage)
             else:
@@ -159,6 +160,7 @@ class Compiler:
                         node.name in traced,
                         self._samples.get(node.name),
                         node.name in self._tellers,
+                        sample_every,
                     )
                 )
 

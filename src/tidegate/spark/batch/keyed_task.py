@@ -56,6 +56,8 @@ class KeyedStage:
     """How it samples the inputs of its source; None: the rows that enter it carry their traces."""
     tells: bool = False
     """Whether it tells the driver the traces of the rows that leave it. Then no column has them."""
+    every: int = 1
+    """N_m: one input in so many is noted or traced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +144,10 @@ class KeyedTask:
                     node=node_of(keeper.cache),
                     newest_us=newest_us,
                     late_rows=update.late_rows,
-                    stamps=None if stage.arrivals is None else stage.arrivals.of(rows),
-                    sampled=1 if stage.arrivals is None else stage.arrivals.every,
+                    stamps=None
+                    if stage.arrivals is None
+                    else stage.arrivals.of(rows, self.batch_id),
+                    sampled=stage.every,
                     class_rows=class_rows(rows, stage.offered),
                     born=None if marks is None else marks.born,
                     left=np.unique(passed.traces) if passed is not None and stage.tells else None,

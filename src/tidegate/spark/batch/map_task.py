@@ -37,6 +37,8 @@ class MapStage:
     """How it samples the inputs of its source; None: the rows that enter it carry their traces."""
     tells: bool = False
     """Whether it tells the driver the traces of the rows that leave it. Then no column has them."""
+    every: int = 1
+    """N_m: one input in so many is noted or traced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ class MapTask:
             if not table.num_rows:
                 continue
             if stage.arrivals is not None:
-                seen.append(stage.arrivals.of(table))
+                seen.append(stage.arrivals.of(table, self.batch_id + rows_in))
             if shedder is None and stage.offered is not None:
                 by_class.append(class_rows(table, stage.offered))
             before = time.perf_counter()
@@ -102,7 +104,7 @@ class MapTask:
             part,
             function_s=busy_s,
             stamps=merged(seen) if seen else None,
-            sampled=1 if stage.arrivals is None else stage.arrivals.every,
+            sampled=stage.every,
             class_rows=tuple(sum(part) for part in zip(*by_class, strict=True)),
             born=np.concatenate(born) if born else None,
             left=np.unique(np.concatenate(left)) if left else None,

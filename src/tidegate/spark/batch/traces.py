@@ -39,6 +39,8 @@ _PLACE_BITS = 33
 _PART_STEP = 31
 """Inputs of the same microsecond are numbered from another start in each partition."""
 _MOST_PAIRS = 1 << 20
+_MOST_OF_KEY = 256
+"""Traces that the rows of one key carry on. A key that is fed back for ever would collect all."""
 
 
 def with_traces(rows: DataFrame, source: Source, every: int) -> DataFrame:
@@ -155,7 +157,7 @@ class Marks:
             traces = np.unique(self.traces)
             return Marks(np.arange(len(traces)) * output.num_rows // len(traces), traces)
         mine, places, theirs = codes
-        pairs = _unique(mine, self.traces)
+        pairs = _newest(_unique(mine, self.traces))
         known = int(max(mine.max(), theirs.max(initial=0))) + 1
         counts = np.bincount(pairs.places, minlength=known)
         if int(counts[theirs].sum()) > _MOST_PAIRS:
@@ -232,6 +234,16 @@ def _unique(places: NDArray[np.int64], traces: Ids) -> Marks:
     first = np.ones(len(places), dtype=np.bool_)
     first[1:] = (places[1:] != places[:-1]) | (traces[1:] != traces[:-1])
     return Marks(places[first], traces[first])
+
+
+def _newest(pairs: Marks) -> Marks:
+    """The newest traces of each place, by arrival; `pairs` is ordered by place and trace."""
+    counts = np.bincount(pairs.places)
+    if counts.max(initial=0) <= _MOST_OF_KEY:
+        return pairs
+    after = np.cumsum(counts)[pairs.places] - np.arange(len(pairs.places))
+    kept = after <= _MOST_OF_KEY
+    return Marks(pairs.places[kept], pairs.traces[kept])
 
 
 def _key_codes(

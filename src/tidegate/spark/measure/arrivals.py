@@ -1,11 +1,11 @@
-"""The arrival rate of a pipeline, and the rows that wait, by the stamps that rows carry.
+"""The rate at which rows arrive at a segment from outside, and which wait, by their stamps.
 
 Rows that arrived before the run began are a backlog. However fast they once came, they say nothing
 about the rate now, so no rate contains them.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 
 from tidegate.control.learning.sojourn import SLOT_US, Stamps
@@ -27,11 +27,12 @@ _REMEMBERED = 64
 class Arrivals:
     """When rows arrived, as far as finished and running batches have told."""
 
-    def __init__(self, segments: Iterable[str], since_s: float = 0.0) -> None:
+    def __init__(self, since_s: float = 0.0) -> None:
         self._since_us = round(since_s * 1e6)
         """When the run began."""
         self._finished: deque[Stamps] = deque(maxlen=_REMEMBERED)
-        self._running: dict[str, dict[int, RunningArrivals]] = {name: {} for name in segments}
+        self._running: dict[int, RunningArrivals] = {}
+        """What batches have told that are not finished, by their ids."""
         self._newest_us = 0
         """The newest arrival among finished rows."""
         self._oldest_us = 0
@@ -62,18 +63,17 @@ class Arrivals:
         told once is remembered until it is finished, whatever step it is at meanwhile. Arrivals
         that are not `trusted`, by the newest of them, are left out.
         """
-        name = part.segment.name
         done = [arrivals_of(part, r) for r in list(part.results) if r.plan.batch_id > newest]
-        known = self._running[name]
         for told in (*done, running_arrivals(part)):
             if told is not None and trusted(told.newest_us):
                 fresh = since(told.offered, self._since_us)
-                known[told.batch_id] = replace(told, offered=fresh)
-        self._running[name] = {b: told for b, told in known.items() if b > newest}
+                self._running[told.batch_id] = replace(told, offered=fresh)
+        self._running = {b: told for b, told in self._running.items() if b > newest}
 
-    def running_rows(self, segment: str) -> int:
-        """Rows kept by batches of a segment that are not finished: they are not done yet."""
-        return sum(told.kept for told in self._running[segment].values())
+    @property
+    def running_rows(self) -> int:
+        """Rows kept by batches that are not finished: they are not done yet."""
+        return sum(told.kept for told in self._running.values())
 
     def rate(self) -> float | None:
         """Rows per second of the newest second that any batch tells of; None without any arrival.
@@ -82,7 +82,7 @@ class Arrivals:
         """
         if not self._finished:
             return None
-        running = [told.offered for told in self._all_running()]
+        running = [told.offered for told in self._running.values()]
         newest = self._told_us() // SLOT_US
         counted = sum(
             int(stamps.counts[stamps.slots > newest - _WINDOW_SLOTS].sum())
@@ -97,10 +97,7 @@ class Arrivals:
 
     def _told_us(self) -> int:
         """The newest arrival that any batch has told of."""
-        return max([self._newest_us, *(told.newest_us for told in self._all_running())])
-
-    def _all_running(self) -> list[RunningArrivals]:
-        return [told for batches in self._running.values() for told in batches.values()]
+        return max([self._newest_us, *(told.newest_us for told in self._running.values())])
 
 
 def decayed(rate: float, silent_s: float) -> float:

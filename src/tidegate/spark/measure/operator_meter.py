@@ -7,7 +7,7 @@ import numpy as np
 from tidegate.control.learning.told_rate import ToldRate
 from tidegate.control.measurement import OperatorMeasurement
 from tidegate.pipelines.graph import Keyed, Map, Segment, TaskBounds
-from tidegate.pipelines.walks import timed_readers
+from tidegate.pipelines.walks import mixed_readers, timed_readers
 from tidegate.spark.batch.plan import OperatorPlan
 from tidegate.spark.batch.report import TaskReport
 from tidegate.spark.batch.result import BatchResult
@@ -27,7 +27,7 @@ class OperatorMeter:
         """The node of each task of a keyed operator in the last batch."""
         self._arrived = {node.name: ToldRate(window_s) for node in self._operators}
         """lambda_i: the rows of a batch arrived while the batch before it ran."""
-        readers = timed_readers(segment)
+        readers = timed_readers(segment) - mixed_readers(segment)
         self._varying = {
             node.name: OperatorVariability(node.name, node.name in readers)
             for node in self._operators

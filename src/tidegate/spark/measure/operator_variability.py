@@ -46,7 +46,8 @@ class OperatorVariability:
         stamps = [report.stamps for report in reports if report.stamps is not None]
         if self._stamps is not None and stamps:
             whole = merged(stamps)
-            self._stamps.add(whole.slots, whole.counts, max(r.sampled for r in reports))
+            every = max(report.sampled for report in reports)
+            self._stamps.add(whole.slots, whole.counts, every, len(stamps))
         elif batch.since_s is not None:
             rows = sum(report.rows_in for report in reports)
             self._batches.add(float(rows), batch.began_s - batch.since_s)

@@ -19,8 +19,9 @@ from tidegate.control.measurement import (
 )
 from tidegate.control.row_counts import SourceCount, added
 from tidegate.pipelines.graph import Source
-from tidegate.pipelines.walks import looped
+from tidegate.pipelines.walks import looped, mixed_readers
 from tidegate.spark.batch.batch_clock import TickClock
+from tidegate.spark.batch.channel import Log
 from tidegate.spark.batch.plan import OperatorPlan
 from tidegate.spark.batch.result import BatchResult
 from tidegate.spark.batch.segment import SegmentRun
@@ -49,6 +50,9 @@ class _SegmentView:
     batches: SegmentBatches
     operators: OperatorMeter
     trigger_s: float
+    arrivals: Arrivals
+    outside_rate: float = 0.0
+    """Rows per second from outside, by the rows that its batches took; for rows without stamps."""
     waits: bool = False
     """Whether a batch is about to be planned and waits for a decision."""
     idle: bool = False
@@ -68,12 +72,39 @@ class _SegmentView:
         """Whether it is the segment of the first source."""
         return self.name == "main"
 
+    @property
+    def rate(self) -> float:
+        """Rows per second from outside: by their own stamps, or else by what its batches took."""
+        stamped = self.arrivals.rate()
+        return self.outside_rate if stamped is None else stamped
 
-def _view(part: SegmentRun, query: StreamingQuery, since_s: float) -> _SegmentView:
-    main = part.segment.name == "main"
-    batches = SegmentBatches(QueryMeter(query), main=main, since_s=since_s)
+
+def _view(
+    part: SegmentRun, query: StreamingQuery, since_s: float, handed: HandedOver
+) -> _SegmentView:
+    name = part.segment.name
+    batches = SegmentBatches(
+        QueryMeter(query),
+        main=name == "main",
+        since_s=since_s,
+        mixed=mixed_readers(part.segment),
+        old_rows=lambda progress: handed.old_rows(name, progress),
+    )
     operators = OperatorMeter(part.segment, batches.window_s)
-    return _SegmentView(part, batches, operators, trigger_interval_s(query))
+    return _SegmentView(part, batches, operators, trigger_interval_s(query), Arrivals(since_s))
+
+
+def _handed_over(run: Run) -> HandedOver:
+    """The channels of a run, with what their readers had not read when measuring began."""
+    segments = {name: part.segment for name, part in run.segments.items()}
+    return HandedOver(
+        segments,
+        {
+            write.channel.name: Log(part.checkpoint.channel(write.channel.name)).unread()
+            for part in run.segments.values()
+            for write in part.segment.writes
+        },
+    )
 
 
 class PipelineMeter:
@@ -93,14 +124,12 @@ class PipelineMeter:
         self._window_s = window_s
         self._sojourns = self._new_sojourns()
         since_s = time.time()
+        self._handed = _handed_over(run)
         self._views = {
-            name: _view(part, run.queries[name], since_s) for name, part in run.segments.items()
+            name: _view(part, run.queries[name], since_s, self._handed)
+            for name, part in run.segments.items()
         }
-        self._handed = HandedOver({name: part.segment for name, part in run.segments.items()})
         self._looped = looped(part.segment for part in run.segments.values())
-        self._arrivals = Arrivals(self._views, since_s)
-        self._found_rate = 0.0
-        """Rows per second that the batches of the first segment found, for rows without stamps."""
         self._busy = BusyCores()
         self._clock = TickClock(since_s)
         self._ended_s = since_s
@@ -137,13 +166,15 @@ class PipelineMeter:
             at_s=now_s + shift_s,
             interval_s=interval_s,
             tick_s=self._tick_s,
-            arrival_rate=self._arrival_rate(),
+            arrival_rate=sum(view.rate for view in self._views.values()),
             processed_rate=sum(
                 view.batches.completed.tell(interval_s, quiet=view.idle)
                 for view in self._views.values()
                 if view.main
             ),
-            backlog_rows=segments[0].backlog_rows if segments else 0.0,
+            backlog_rows=sum(
+                segment.backlog_rows for segment in segments if self._views[segment.name].sources
+            ),
             cores_asked=self._negotiator.asked,
             cores_granted=granted,
             saturated=any(self._saturated(segment) for segment in segments),
@@ -168,8 +199,8 @@ class PipelineMeter:
     def _forget(self, now_s: float) -> None:
         """Forget times of the wall clock, which was set back: they are in the future now."""
         self._sojourns = self._new_sojourns()
-        self._arrivals = Arrivals(self._views)
         for view in self._views.values():
+            view.arrivals = Arrivals()
             view.batches.forget_times()
             view.operators.forget_times()
         self._handed.forget_times()
@@ -195,21 +226,16 @@ class PipelineMeter:
             self._ended_s = max(self._ended_s, batch.progress.end_us / 1e6)
             trusted[name].append(batch)
             if batch.offered is not None:
-                self._arrivals.add(batch.offered)
+                self._views[name].arrivals.add(batch.offered)
         self._sojourns.add(trusted, round(now_s * 1e6))
         self._handed.add(trusted)
         for name, view in self._views.items():
             status = self._run.queries[name].status
             view.idle = not status["isTriggerActive"] and not status["isDataAvailable"]
-            self._arrivals.look_ahead(
+            view.arrivals.look_ahead(
                 view.part, view.batches.newest, lambda newest_us: self._trusts(newest_us, now_s)
             )
         return finished
-
-    def _arrival_rate(self) -> float:
-        """By the rows' own stamps; without any, by the rows that the batches found."""
-        rate = self._arrivals.rate()
-        return self._found_rate if rate is None else rate
 
     def _segments(
         self,
@@ -221,21 +247,17 @@ class PipelineMeter:
     ) -> tuple[SegmentMeasurement, ...]:
         found: list[SegmentMeasurement] = []
         idle = [name for name, view in self._views.items() if view.idle]
-        handed = self._handed.rates(self._clock.interval_s, idle)
+        handed = self._handed.rates(self._clock.interval_s, idle, now_s)
         for name, view in self._views.items():
             batches = view.batches.measured(finished[name], awaited)
             if view.idle:
                 view.batches.nothing(now_s)
-                if view.main and view.batches.newest >= 0:
-                    self._arrivals.caught_up()
-            rate = view.batches.arrived.tell(self._clock.interval_s, quiet=view.idle)
-            if not found:
-                self._found_rate = rate
-            if name in handed:
-                rate = handed[name] if view.main or not view.sources else rate
-            elif view.main:
-                rate = 0.0
-            found.append(self._segment(view, batches, plan, rate, now_s, latency))
+                if view.batches.newest >= 0:
+                    view.arrivals.caught_up()
+            told = view.batches.arrived.tell(self._clock.interval_s, quiet=view.idle)
+            view.outside_rate = told if view.sources else 0.0
+            more_rate = handed.get(name, 0.0)
+            found.append(self._segment(view, batches, plan, more_rate, now_s, latency))
         return tuple(found)
 
     def _segment(
@@ -247,15 +269,12 @@ class PipelineMeter:
         now_s: float,
         latency: Latency | None,
     ) -> SegmentMeasurement:
-        """One segment; `more_rate` are rows per second besides those from outside."""
+        """One segment; `more_rate` are rows per second from channels."""
         shift_s = self._clock.shift_s
         if shift_s:
             batches = tuple(replace(batch, ended_s=batch.ended_s + shift_s) for batch in batches)
-        rate, backlog_rows, silent_s = 0.0, 0.0, 0.0
-        if view.main:
-            rate, silent_s = self._arrival_rate(), self._arrivals.silent_s(now_s)
-            backlog_rows = rate * silent_s + self._arrivals.running_rows(view.name)
-            backlog_rows += view.batches.behind_rows
+        rate, silent_s = view.rate, view.arrivals.silent_s(now_s)
+        backlog_rows = rate * silent_s + view.arrivals.running_rows + view.batches.behind_rows
         if view.idle:
             rate, backlog_rows = decayed(rate, silent_s), 0.0
         rate += more_rate

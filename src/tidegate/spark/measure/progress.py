@@ -36,6 +36,8 @@ class BatchProgress:
     behind_rows: int = 0
     """Rows that its sources had when it was planned and that it left for later batches, where they
     tell (Kafka's offsets do)."""
+    channel_rows: int = 0
+    """How many of its rows came from channels."""
     channel_offsets: tuple[tuple[int, int], ...] = ()
     """For each source that is a channel, in the order of the query's sources: the first of the
     writer's batches that it took, and the one after the last."""
@@ -83,6 +85,11 @@ def batch_progress(report: str | Mapping[str, Any]) -> BatchProgress | None:
         log_s=log_s,
         other_s=max(duration_s - known_s, 0.0),
         behind_rows=sum(_behind(source) for source in document.get("sources") or ()),
+        channel_rows=sum(
+            int(source.get("numInputRows") or 0)
+            for source in document.get("sources") or ()
+            if _batches(source.get("endOffset")) is not None
+        ),
         channel_offsets=_channel_offsets(document.get("sources") or ()),
     )
 

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidegate.control.learning.sojourn import SLOT_US, Stamps, merged
+from tidegate.control.learning.traces import weighted_stamps, weights
 from tidegate.pipelines.graph import Segment
-from tidegate.pipelines.walks import timed_readers
+from tidegate.pipelines.walks import mixed_readers, timed_readers
 from tidegate.spark.batch.report import TaskReport
 from tidegate.spark.batch.result import BatchResult
 from tidegate.spark.batch.segment import SegmentRun
@@ -52,17 +53,36 @@ def arrivals_of(part: SegmentRun, result: BatchResult) -> RunningArrivals | None
 
 
 def _told(segment: Segment, batch_id: int, reports: Sequence[TaskReport]) -> RunningArrivals | None:
-    offered = offered_stamps(reports)
-    readers = timed_readers(segment)
+    mixed = mixed_readers(segment)
+    offered = offered_stamps(reports, mixed)
+    readers = timed_readers(segment) - mixed
     kept = sum(report.rows_in for report in reports if report.operator in readers)
+    for report in reports:
+        if report.operator in mixed and report.born is not None:
+            kept += report.sampled * int(weights(report.born).sum())
     return None if offered is None else RunningArrivals(batch_id, offered, kept)
 
 
-def offered_stamps(reports: Sequence[TaskReport]) -> Stamps | None:
+def kept_stamps(reports: Sequence[TaskReport], mixed: frozenset[str]) -> list[Stamps]:
+    """When the rows that a batch worked on arrived from outside.
+
+    `mixed` are the readers whose rows come from channels as well: their traces tell the arrivals.
+    """
+    told = [report.stamps for report in reports if report.stamps is not None]
+    traced = [
+        weighted_stamps(report.born)
+        for report in reports
+        if report.operator in mixed and report.born is not None
+    ]
+    return told + traced
+
+
+def offered_stamps(
+    reports: Sequence[TaskReport], mixed: frozenset[str] = frozenset()
+) -> Stamps | None:
     """When a batch's rows arrived, those that it shed included; None without any."""
     shed = [r.shed.stamps for r in reports if r.shed is not None and r.shed.stamps is not None]
-    parts = shed or [report.stamps for report in reports if report.stamps is not None]
-    stamps = merged(parts)
+    stamps = merged(shed or kept_stamps(reports, mixed))
     if not stamps.rows:
         return None
     every = max(report.sampled for report in reports)

@@ -5,7 +5,7 @@ committed the offsets and told how long the whole trigger took.
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,7 @@ from tidegate.spark.batch.result import BatchResult
 from tidegate.spark.measure.batch_parts import batch_parts
 from tidegate.spark.measure.progress import BatchProgress
 from tidegate.spark.measure.query_meter import QueryMeter
-from tidegate.spark.measure.running_batch import offered_stamps, since
+from tidegate.spark.measure.running_batch import kept_stamps, offered_stamps, since
 
 _REMEMBERED = 64
 _SOURCE_WINDOW_S = 1.0
@@ -41,7 +41,10 @@ class FinishedBatch:
     since_s: float | None = None
     """Its rows arrived from then on: when the batch before it began, or the run; None: unknown."""
     fresh: float = 1.0
-    """Share of its rows that arrived since the run began; the others are a backlog from before."""
+    """Rows that arrived for each row that it took. Below 1: it took a part of a backlog, from
+    before the run or behind a limit of its source. Above 1: it left rows in its source."""
+    outside: int = 0
+    """Rows that it took from sources, not from channels."""
 
     @property
     def began_s(self) -> float:
@@ -53,15 +56,25 @@ class SegmentBatches:
     """Reads the batches of one segment, each once, oldest first."""
 
     def __init__(
-        self, meter: QueryMeter, *, main: bool = True, since_s: float | None = None
+        self,
+        meter: QueryMeter,
+        *,
+        main: bool = True,
+        since_s: float | None = None,
+        mixed: frozenset[str] = frozenset(),
+        old_rows: Callable[[BatchProgress], int] = lambda _: 0,
     ) -> None:
         self._meter = meter
         self._main = main
+        self._mixed = mixed
+        """The operators that read a source and a channel at once (`mixed_readers`)."""
+        self._old_rows = old_rows
+        """How many rows of a batch were handed over to it before the run began."""
         self._since_us = 0 if since_s is None else round(since_s * 1e6)
         """When the run began."""
         self.window_s = _SOURCE_WINDOW_S if main else _CHANNEL_WINDOW_S
         self.arrived = ToldRate(self.window_s)
-        """Rows that arrived, by when the batches that took them began."""
+        """Rows that arrived from outside, by when the batches that took them began."""
         self.completed = ToldRate(_SOURCE_WINDOW_S)
         """Rows that were completed, as if each batch had completed its rows evenly."""
         self._progress: dict[int, BatchProgress] = {}
@@ -129,10 +142,7 @@ class SegmentBatches:
             progress = batch.progress
             found.append(self._measured(batch, awaited))
             self._durations_s.append(progress.duration_s)
-            left = progress.behind_rows - self._behind_rows
-            arrived = max(progress.rows + left, 0.0) if batch.offered is None else progress.rows
-            self.arrived.add(arrived * batch.fresh, batch.since_s, batch.began_s)
-            self._behind_rows = progress.behind_rows
+            self.arrived.add(batch.outside * batch.fresh, batch.since_s, batch.began_s)
             self.completed.add(found[-1].rows, batch.began_s, progress.end_us / 1e6)
         return tuple(found)
 
@@ -148,18 +158,27 @@ class SegmentBatches:
         self.completed.nothing(until_s)
 
     def _finished(self, result: BatchResult, progress: BatchProgress) -> FinishedBatch:
-        stamps = [report.stamps for report in result.reports if report.stamps is not None]
-        kept = BatchStamps(merged(stamps), progress.end_us)
-        offered = offered_stamps(result.reports)
-        # Without stamps, rows that the first batch found were there before the run began.
-        fresh = 0.0 if self._first and self._main else 1.0
-        if offered is not None:
-            fresh = since(offered, self._since_us).rows / offered.rows
+        kept = BatchStamps(merged(kept_stamps(result.reports, self._mixed)), progress.end_us)
+        offered = offered_stamps(result.reports, self._mixed)
+        fresh = self._fresh(progress, offered)
+        self._behind_rows = progress.behind_rows
         # The first rows of a channel come once the segment before has filled it.
         since_s = self._began_s if self._main or not self._first else None
-        batch = FinishedBatch(result, progress, kept, offered, since_s, fresh)
+        outside = progress.rows - progress.channel_rows
+        batch = FinishedBatch(result, progress, kept, offered, since_s, fresh, outside)
         self._began_s, self._first = batch.began_s, False
         return batch
+
+    def _fresh(self, progress: BatchProgress, offered: Stamps | None) -> float:
+        """Rows that arrived for each row that a batch took."""
+        if offered is not None:
+            return since(offered, self._since_us).rows / offered.rows
+        outside = progress.rows - progress.channel_rows
+        if self._first and outside > 0:
+            return 0.0  # what the first batch found was there before the run began
+        left = progress.behind_rows - self._behind_rows
+        arrived = progress.rows + left - self._old_rows(progress)
+        return max(arrived, 0) / progress.rows if progress.rows else 1.0
 
     def _measured(self, batch: FinishedBatch, awaited: int | None) -> BatchMeasurement:
         result, progress = batch.result, batch.progress

@@ -25,8 +25,12 @@ class ArrivalSample:
     every: int = 1
     """N_m: one row in so many is noted."""
 
-    def of(self, rows: pa.Table | pa.RecordBatch) -> Stamps:
-        """The stamps of some rows."""
+    def of(self, rows: pa.Table | pa.RecordBatch, place: int = 0) -> Stamps:
+        """The stamps of some rows, of which the first has this place in its task.
+
+        Places go on from block to block, and begin with the number of the batch. So one row in
+        `every` is noted on average, however small blocks and batches are.
+        """
         column = rows.column(self.column)
         whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        return Stamps.of(arrival_us(whole)[:: self.every])
+        return Stamps.of(arrival_us(whole)[-place % self.every :: self.every])

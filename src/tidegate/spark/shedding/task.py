@@ -89,7 +89,8 @@ class RowShedder:
         if block.num_rows and PART in block.schema.names:
             self.part = block.column(PART)[0].as_py()
         if stage.arrivals is not None:
-            self._stamps.append(stage.arrivals.of(block))
+            place = self.batch_id + int(self._offered.sum())
+            self._stamps.append(stage.arrivals.of(block, place))
         code = class_of(block, stage)
         fractions = np.asarray(self.keeps)
         chosen = self._chosen(block, fractions[code])

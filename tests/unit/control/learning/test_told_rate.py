@@ -119,7 +119,7 @@ def test_a_load_that_changes_in_a_stall_is_told_as_it_is_afterwards(
     summed = sum(each * (end_s - begin_s) for begin_s, end_s, each in ticks)
     known = sum(batch.rows for batch in ran if batch.ended_s <= ticks[-1][1])
     assert summed + rate.untold == pytest.approx(known, rel=1e-9)
-    # Once the window of the rate has only the new load, that is told, with the account's correction.
+    # Once only the new load is in the window of the rate, it is told, as far as credit allows.
     new_s = next(b.ended_s for b in ran if b.until_s > changed_s + length_s + stall_s + 1.0)
     for begin_s, end_s, each in ticks:
         if begin_s > new_s and end_s < ran[-1].ended_s:

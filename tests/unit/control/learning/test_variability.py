@@ -70,6 +70,32 @@ def test_gaps_from_every_fourth_row(name: str) -> None:
     assert close(noted(np.cumsum(gaps_ms), every=4).scv, truth)
 
 
+@pytest.mark.parametrize(("every", "parts"), [(4, 2), (10, 8)])
+def test_every_nth_row_of_several_parts(every: int, parts: int) -> None:
+    """Rows go to parts at random, and each part notes every n-th of its own."""
+    random, estimate = np.random.default_rng(8), ArrivalScv()
+    at_ms = np.cumsum(2.0 * random.gamma(2.0, 0.5, 100 * SAMPLES))
+    part = random.integers(0, parts, len(at_ms))
+    for block, its in zip(np.array_split(at_ms, 400), np.array_split(part, 400), strict=True):
+        noted_ms = np.concatenate(
+            [block[its == one][int(random.integers(every)) :: every] for one in range(parts)]
+        )
+        slots, counts = np.unique(noted_ms.astype(np.int64), return_counts=True)
+        estimate.add(slots, counts, every, parts)
+    assert estimate.scv.value == pytest.approx(0.5, abs=0.15)
+
+
+def test_an_old_way_to_estimate_does_not_outlive_a_change_of_the_load() -> None:
+    """Even arrivals at night, far apart; bursts by day, closer than slots."""
+    random, estimate = np.random.default_rng(9), ArrivalScv()
+    night_ms = np.cumsum(20.0 * random.gamma(4.0, 0.25, 20_000))
+    day_ms = night_ms[-1] + np.cumsum(0.1 * random.exponential(1.0, 40 * SAMPLES))
+    for block in (*np.array_split(night_ms, 20), *np.array_split(day_ms, 40)):
+        slots, counts = np.unique(block.astype(np.int64), return_counts=True)
+        estimate.add(slots, counts, 1)
+    assert estimate.scv.value == pytest.approx(1.0, abs=0.15)
+
+
 @pytest.mark.parametrize("name", [name for name in KNOWN if name != "hyperexponential 4"])
 def test_rows_that_are_closer_than_slots_are_counted_per_window(name: str) -> None:
     """20,000 rows/s: 10,000 windows of 32 rows."""
@@ -143,3 +169,12 @@ def test_a_machine_that_is_slow_now_and_then_does_not_make_rows_variable() -> No
     means = [random.gamma(2.0, 0.001, 100).sum() * random.normal(1.0, 0.1) for _ in range(2000)]
     assert np.var(means) / np.mean(means) ** 2 * 100 > 1.2, "the scv of means, times their rows"
     assert estimate.scv.value == pytest.approx(0.5, abs=0.15)
+
+
+def test_even_blocks_on_a_noisy_machine_say_that_they_do_not_know() -> None:
+    random, estimate = np.random.default_rng(4), ServiceScv()
+    for _ in range(SAMPLES):
+        slow = float(random.normal(1.0, 0.05))
+        estimate.add(500, slow * float(random.gamma(1000.0, 0.001)))
+    assert estimate.scv.value <= 1.0
+    assert abs(estimate.scv.value - 0.5) <= estimate.scv.error

@@ -61,3 +61,11 @@ def test_batches_without_a_link_are_those_of_an_older_version(tmp_path):
         log.commits.write_json(name, {"batch": batch_id, "files": [[f"f{batch_id}", 1]]})
     log.commit(5, 3, [("f5", 1)])
     assert log.files(0, 6) == ["f0", "f3", "f5"]
+
+
+def test_what_a_consumer_has_not_read_is_known_by_the_rows(tmp_path):
+    log = filled(tmp_path)
+    assert log.unread() == dict.fromkeys((1, 2, 4, 5, 6), 10)
+    log.note_read(5)
+    assert log.unread() == {5: 10, 6: 10}
+    assert log.backlog() == 2

@@ -129,6 +129,13 @@ def test_a_key_with_very_many_rows_and_traces_keeps_each_trace_once(monkeypatch)
     assert lists_of(marks.grouped(keys, output), 5) == [[], [2, 4], [6], [], []]
 
 
+def test_a_key_that_is_fed_back_for_ever_keeps_its_newest_traces(monkeypatch) -> None:
+    monkeypatch.setattr(module, "_MOST_OF_KEY", 2)
+    marks = marks_of([[4, 9], [2], [6]])
+    keys = pa.table({"k": [1, 1, 1, 2]})
+    assert lists_of(marks.grouped(keys, pa.table({"k": [1, 2]})), 2) == [[4, 9], [6]]
+
+
 def test_a_slice_of_a_column_has_the_traces_of_its_rows() -> None:
     table = pa.table({TRACE: column_of([[1], None, [-2, 3], [4]])}).slice(1, 2)
     marks = Marks.of(table)

@@ -1,6 +1,7 @@
 """The arrival rate by the rows' own stamps, running batches included."""
 
 from collections import deque
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,7 +9,10 @@ import pyarrow as pa
 import pytest
 
 from tidegate.control.learning.sojourn import Stamps
-from tidegate.pipelines.graph import Map, Segment, Source, TaskBounds
+from tidegate.control.learning.traces import ARRIVAL_SHIFT
+from tidegate.pipelines.graph import Channel, Graph, Map, Merge, Segment, Source, TaskBounds
+from tidegate.pipelines.traces import traced_nodes
+from tidegate.pipelines.walks import mixed_readers
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
 from tidegate.spark.batch.report import ShedCounts, TaskReport
 from tidegate.spark.measure.arrivals import Arrivals, decayed
@@ -54,7 +58,7 @@ def segment_run(tasks: int = 2) -> SimpleNamespace:
 
 
 def test_a_rate_is_of_the_newest_second_and_not_of_the_time_before_the_first_row() -> None:
-    arrivals = Arrivals(["main"])
+    arrivals = Arrivals()
     assert arrivals.rate() is None
     assert arrivals.silent_s(99.0) == 0.0
     arrivals.add(evenly(10.0, 10.5, 50))
@@ -65,21 +69,21 @@ def test_a_rate_is_of_the_newest_second_and_not_of_the_time_before_the_first_row
 
 
 def test_a_running_batch_counts_once_all_its_readers_have_told() -> None:
-    arrivals, part = Arrivals(["main"]), segment_run(tasks=2)
+    arrivals, part = Arrivals(), segment_run(tasks=2)
     arrivals.add(evenly(10.0, 12.0, 200))
     part.told.append(told(5, 0, evenly(12.0, 13.0, 400)))
     arrivals.look_ahead(part, newest=4)
     assert arrivals.rate() == pytest.approx(100.0, rel=0.02)
-    assert arrivals.running_rows("main") == 0
+    assert arrivals.running_rows == 0
     part.told.append(told(5, 1, evenly(12.0, 13.0, 400)))
     arrivals.look_ahead(part, newest=4)
     assert arrivals.rate() == pytest.approx(800.0, rel=0.02)
-    assert arrivals.running_rows("main") == 800
+    assert arrivals.running_rows == 800
     part.running = None
     arrivals.look_ahead(part, newest=4)
-    assert arrivals.running_rows("main") == 800, "what was told stays until the batch is finished"
+    assert arrivals.running_rows == 800, "what was told stays until the batch is finished"
     arrivals.look_ahead(part, newest=5)
-    assert arrivals.running_rows("main") == 0
+    assert arrivals.running_rows == 0
 
 
 def test_rows_that_were_shed_have_arrived_too_and_a_sample_stands_for_all() -> None:
@@ -92,6 +96,28 @@ def test_rows_that_were_shed_have_arrived_too_and_a_sample_stands_for_all() -> N
     assert offered_stamps([]) is None
 
 
+def test_rows_that_come_back_through_a_loop_do_not_arrive_from_outside() -> None:
+    """A map reads the source and a loop: 30 of its 50 rows are inputs, told by their traces."""
+    loop = Channel(name="back", inputs=("m",), schema=ROWS, loop=True)
+    merge = Merge(name="both", inputs=("in", "back"), schema=ROWS)
+    reader = replace(READER, inputs=("both",))
+    segment = Segment("main", (SOURCE, loop, merge, reader), (SOURCE, loop), ())
+    assert mixed_readers(segment) == {"m"}
+    graph = Graph("p", {node.name: node for node in (SOURCE, loop, merge, reader)})
+    assert traced_nodes(graph) >= {"in", "both", "m"}
+    born = np.array([round((10.0 + n / 30) * 1e6) << ARRIVAL_SHIFT for n in range(30)])
+    report = replace(told(5, 0, evenly(0.0, 1.0, 50)), stamps=None, born=born)
+    part = segment_run(tasks=1)
+    part.segment, part.told[:] = segment, [report]
+    arrivals = Arrivals()
+    arrivals.look_ahead(part, 4)
+    assert arrivals.running_rows == 30
+    offered = offered_stamps([report], mixed_readers(segment))
+    assert offered is not None and offered.rows == 30
+    tenth = offered_stamps([replace(report, sampled=10)], mixed_readers(segment))
+    assert tenth is not None and tenth.rows == 300
+
+
 def test_a_rate_decays_while_nothing_arrives() -> None:
     assert decayed(100.0, 0.0) == 100.0
     assert decayed(100.0, 1.0) == 50.0
@@ -99,19 +125,19 @@ def test_a_rate_decays_while_nothing_arrives() -> None:
 
 
 def test_rows_from_before_the_run_are_a_backlog_and_no_rate() -> None:
-    arrivals, part = Arrivals(["main"], since_s=100.0), segment_run(tasks=1)
+    arrivals, part = Arrivals(since_s=100.0), segment_run(tasks=1)
     arrivals.add(evenly(10.0, 11.0, 90_000))
     assert arrivals.rate() is None
     part.told.append(told(5, 0, evenly(11.0, 12.0, 50_000)))
     arrivals.look_ahead(part, newest=4)
     assert arrivals.rate() is None
-    assert arrivals.running_rows("main") == 50_000, "they are not done yet"
+    assert arrivals.running_rows == 50_000, "they are not done yet"
     arrivals.add(evenly(99.0, 101.0, 2000))
     assert arrivals.rate() == pytest.approx(1000.0, rel=0.01)
 
 
 def test_once_it_has_caught_up_rows_count_whatever_times_they_carry() -> None:
-    arrivals = Arrivals(["main"], since_s=100.0)
+    arrivals = Arrivals(since_s=100.0)
     arrivals.caught_up()
     arrivals.add(evenly(10.0, 12.0, 200))
     assert arrivals.rate() == pytest.approx(100.0, rel=0.02)

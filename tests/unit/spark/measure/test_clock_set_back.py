@@ -3,11 +3,13 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from tests.helpers.fake_query import FakeQuery, progress
 from tidegate.control.learning.sojourn import BatchStamps, Stamps
 from tidegate.control.shedding.keep import KEEP_ALL
+from tidegate.pipelines.graph import Segment, Source
 from tidegate.spark.batch.result import BatchResult
 from tidegate.spark.loop.negotiate import LocalBudget
 from tidegate.spark.measure import attached_meter, pipeline_meter
@@ -43,15 +45,28 @@ def test_an_attached_query_is_measured_on(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_pipeline_forgets_times_that_are_in_the_future(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline_meter.time, "time", lambda: START_S)
-    run = SimpleNamespace(
-        queries={}, segments={}, allocation=dict, keep=lambda: KEEP_ALL, results=list
+    source = Source(name="in", inputs=(), schema=pa.schema([]), frame=None, arrival="at")
+    part = SimpleNamespace(
+        segment=Segment("main", (), (source,), ()),
+        compiler=SimpleNamespace(traced=frozenset()),
+        waits=False,
+        running=None,
+        results=(),
     )
+    query = FakeQuery("main")
+    query.status = {"isTriggerActive": True, "isDataAvailable": True}
+    run = SimpleNamespace(
+        queries={"main": query},
+        segments={"main": part},
+        allocation=dict,
+        keep=lambda: KEEP_ALL,
+        results=lambda name: [],
+    )
+    monkeypatch.setattr(pipeline_meter, "QueryMeter", lambda query: query.meter)
     meter = PipelineMeter(run, LocalBudget(2), tick_s=1.0)
-    # Without a segment there is no rate to fall back on.
-    monkeypatch.setattr(meter, "_arrival_rate", lambda: meter._arrivals.rate() or 0.0)
     stamps = Stamps.of(np.array([round((START_S + 0.5) * 1e6)] * 50))
     meter._sojourns.whole.add(BatchStamps(stamps, round(START_S * 1e6)))
-    meter._arrivals.add(stamps)
+    meter._views["main"].arrivals.add(stamps)
     before = meter.measure(START_S + 1.0)
     assert before.latency is not None and before.arrival_rate > 0.0
     after = meter.measure(START_S + 2.0 - BACK_S)

@@ -164,7 +164,7 @@ def test_variability_is_measured_from_stamps_batches_and_blocks() -> None:
     assert keyed.arrival_scv == pytest.approx(0.0, abs=0.01), "20 rows a second, every second"
     for operator in found:
         assert operator.service_scv == pytest.approx(0.25, abs=4 * operator.service_scv_error)
-        assert 0.0 < operator.service_scv_error < 0.05
+        assert 0.0 < operator.service_scv_error < 0.3, "even blocks: an upper bound"
 
 
 def test_rows_from_before_the_run_are_no_rate() -> None:

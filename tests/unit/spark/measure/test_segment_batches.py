@@ -3,15 +3,29 @@
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.helpers.fake_query import FakeMeter, progress
 from tidegate.control.learning.sojourn import Stamps
 from tidegate.control.row_counts import SourceCount
+from tidegate.pipelines.graph import Map, Segment, Source
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
 from tidegate.spark.batch.report import TaskReport
 from tidegate.spark.batch.result import BatchResult
+from tidegate.spark.measure.operator_meter import OperatorMeter
 from tidegate.spark.measure.segment_batches import SegmentBatches, stage_imbalance
+
+ROWS = pa.schema([("k", pa.string())])
+SOURCE = Source(name="in", inputs=(), schema=ROWS, frame=None)
+READING = Segment(
+    "main",
+    (Map(name="n", inputs=("in",), schema=ROWS, function=lambda table: table),),
+    (SOURCE,),
+    (),
+)
 
 
 def report(operator: str, task: int, busy_s: float) -> TaskReport:
@@ -103,6 +117,82 @@ def test_a_backlog_from_before_the_run_is_told_apart_by_its_stamps() -> None:
     assert batches.arrived.untold == pytest.approx(3.0)
     batches.nothing(106.0)
     assert batches.finished(ran)[0].fresh == 1.0, "it had caught up: a time that is not an arrival"
+
+
+def test_a_batch_behind_a_limit_took_more_than_arrived() -> None:
+    """A source lets 10,000 of a million waiting rows into a batch, while 100 arrive a second."""
+    meter = FakeMeter()
+    batches = SegmentBatches(meter, since_s=0.0)
+    behind = 1_000_000
+    for number in range(4):
+        behind += 100 - 10_000
+        told = progress(number, 1.0 + number, 1.0, 10_000)
+        meter.coming.append(replace(told, behind_rows=behind))
+    found = batches.finished([result(number) for number in range(4)])
+    assert [one.fresh for one in found] == [0.0, 0.01, 0.01, 0.01]
+    batches.measured(found, awaited=None)
+    assert batches.arrived.known == pytest.approx(100.0)
+    assert batches.behind_rows == behind
+
+
+def test_rows_of_channels_are_not_from_outside_and_old_ones_did_not_arrive_now() -> None:
+    meter = FakeMeter()
+    old = {0: 300, 1: 0}
+    batches = SegmentBatches(
+        meter, main=False, since_s=0.0, old_rows=lambda told: old[told.batch_id]
+    )
+    meter.coming = [replace(progress(n, 1.0 + n, 1.0, 400), channel_rows=400) for n in range(2)]
+    found = batches.finished([result(0), result(1)])
+    assert [(one.fresh, one.outside) for one in found] == [(0.25, 0), (1.0, 0)]
+    batches.measured(found, awaited=None)
+    assert batches.arrived.untold == 0.0
+
+
+@given(
+    lengths_s=st.lists(st.floats(0.1, 4.0), min_size=4, max_size=20),
+    tick_s=st.floats(0.2, 2.5),
+    load=st.integers(10, 2000),
+    limit=st.one_of(st.none(), st.integers(50, 3000)),
+    stall_s=st.floats(0.0, 15.0),
+)
+def test_imitated_reports_give_the_rate_at_which_rows_arrived(
+    lengths_s: list[float], tick_s: float, load: int, limit: int | None, stall_s: float
+) -> None:
+    """Batches of any length, ticks, a stall, and a source that may limit its batches.
+
+    lambda_i over all ticks, and what is not told yet, is what arrived after the first batch began.
+    """
+    lengths_s = [*lengths_s, *[1.0] * 12]
+    lengths_s[len(lengths_s) // 2] += stall_s
+    meter, operators = FakeMeter(), OperatorMeter(READING)
+    batches = SegmentBatches(meter, since_s=0.0)
+    begun_s, number, waiting, last_s, told, ended = 1.0, 0, load, 1.0, 0.0, []
+    for length_s in lengths_s:
+        waiting += round(load * begun_s) - round(load * last_s) if number else 0
+        took = waiting if limit is None else min(waiting, limit)
+        waiting, last_s = waiting - took, begun_s
+        ran = replace(
+            result(number),
+            reports=(replace(report("n", 0, 0.1), batch_id=number, rows_in=took),),
+        )
+        ended.append((begun_s + length_s, ran, begun_s, took, waiting))
+        begun_s, number = begun_s + length_s, number + 1
+    at_s = 0.0
+    while ended:
+        at_s += tick_s
+        over = [one for one in ended if one[0] <= at_s]
+        ended = ended[len(over) :]
+        for end_s, ran, started_s, took, behind in over:
+            told_of = progress(ran.plan.batch_id, started_s, end_s - started_s, took)
+            meter.coming.append(replace(told_of, behind_rows=behind))
+        found = batches.finished([ran for _, ran, *_ in over])
+        (one,) = operators.measure(found, {}, tick_s)
+        told += one.arrival_rate * tick_s
+        batches.measured(found, awaited=None)
+    arrived = round(load * last_s) - round(load * 1.0)
+    untold = operators._arrived["n"].untold
+    assert told + untold == pytest.approx(arrived, abs=1e-3 * arrived + 1e-6)
+    assert abs(untold) <= load * (4.0 + 1.5 * (1.0 + tick_s) + 10.0)
 
 
 def test_imbalance_is_weighted_by_the_stages_work() -> None:
