@@ -6,13 +6,18 @@ import numpy as np
 import pytest
 
 from tests.helpers.pipeline_worlds import BOUNDS, TARGET_S, controller, world
+from tidegate.control.assemble import new_controller
+from tidegate.control.assembly import Assembly
+from tidegate.control.bounds import Bounds
+from tidegate.control.controller import Controller
 from tidegate.control.record import Record
 from tidegate.control.target import Target
 from tidegate.errors import AskedWrongly
+from tidegate.sim.microbatch.outcome import Outcome
 from tidegate.sim.microbatch.pipeline import simulate
 from tidegate.sim.microbatch.recorded import recorded_world
 from tidegate.sim.microbatch.world import SimulatedSegment, Stage, World
-from tidegate.workload.profile import steps
+from tidegate.workload.profile import Profile, steps
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +115,98 @@ def test_segments_in_a_row_are_one_after_another() -> None:
     assert [one.after for one in found.world.segments] == [None, "main"]
     assert found.segments[1].visits == pytest.approx(1.0, rel=0.1)
     assert found.world.segments[1].stages[0].work_s == pytest.approx(1e-3, rel=0.25)
+
+
+def sources(*loads: Profile) -> World:
+    """Queries beside each other, each with its own source, on cores enough for all of them."""
+    return World(
+        segments=tuple(
+            SimulatedSegment(
+                name=f"query{number}",
+                fixed_s=0.4,
+                stages=(Stage(name=f"work{number}", work_s=1e-3),),
+                profile=load,
+            )
+            for number, load in enumerate(loads)
+        ),
+        profile=loads[0],
+        seconds=80.0,
+        cores=12,
+        prompt=False,
+        latency_window_s=3.0,
+    )
+
+
+def mean_s(run: Outcome) -> float:
+    return float(np.mean([one.mean_s for one in run.sojourns[20:] if one is not None]))
+
+
+def still(cores: int) -> Controller:
+    return new_controller(Assembly(target=Target(3.0), bounds=Bounds(1, cores), policy="static"))
+
+
+def test_queries_beside_each_other_have_loads_of_their_own_and_do_not_wait_for_each_other() -> None:
+    low, high = steps([(0, 200.0)]), steps([(0, 300.0), (40, 900.0)])
+    first = simulate(sources(low, high), still(12))
+    found = recorded_world(first.records)
+    assert [one.after for one in found.world.segments] == [None, None]
+    for load, one in zip((low, high), (found.world, found.world.segments[1]), strict=True):
+        assert one.profile is not None
+        for at_s in (30, 75):
+            true = float(load.cumulative(at_s * 1000))
+            assert float(one.profile.cumulative(at_s * 1000)) == pytest.approx(true, rel=0.05)
+    again = simulate(found.world, still(12))
+    assert mean_s(again) == pytest.approx(mean_s(first), rel=0.1)
+    assert again.rows == pytest.approx(first.rows, rel=0.03)
+    assert found.oracle(Target(3.0), BOUNDS).estimated
+    more = found.changed(load=2.0)
+    assert simulate(more.world, still(12)).rows == pytest.approx(2.0 * again.rows, rel=0.03)
+
+
+def test_a_loop_is_refused_in_a_sentence(records: tuple[Record, ...]) -> None:
+    last = records[-1].measurement
+    looped = tuple(dataclasses.replace(one, loops=True) for one in last.segments)
+    changed = dataclasses.replace(
+        records[-1], measurement=dataclasses.replace(last, segments=looped)
+    )
+    with pytest.raises(AskedWrongly, match="through a loop"):
+        recorded_world([*records[:-1], changed])
+
+
+def test_a_run_that_began_with_a_backlog_begins_with_it_again(surge: World) -> None:
+    behind = dataclasses.replace(surge, backlog_rows=100_000.0, cores=12)
+    first = simulate(behind, controller())
+    found = recorded_world(first.records)
+    assert found.world.backlog_rows == pytest.approx(100_000.0, rel=0.01)
+    again = simulate(found.world, controller())
+    assert max(one.measurement.arrival_rate for one in again.records) < 6000.0
+    assert again.rows == pytest.approx(first.rows, rel=0.03)
+    least = found.oracle(Target(TARGET_S), BOUNDS)
+    bare = dataclasses.replace(
+        found, world=dataclasses.replace(found.world, backlog_rows=0.0)
+    ).oracle(Target(TARGET_S), BOUNDS)
+    assert least.core_seconds > bare.core_seconds + 60.0
+    assert found.changed(load=0.5).world.backlog_rows == 0.5 * found.world.backlog_rows
+
+
+def test_a_run_that_idles_at_its_end_has_no_more_rows_than_it_had(surge: World) -> None:
+    ended = dataclasses.replace(surge, profile=steps([(0, 1000.0), (40, 0.0)]), seconds=100.0)
+    found = recorded_world(simulate(ended, controller()).records).world
+    assert float(found.profile.cumulative(100_000)) == pytest.approx(40_000.0, rel=0.01)
+
+
+def test_a_keyed_operator_that_never_got_a_row_has_no_weights(surge: World) -> None:
+    """As behind a filter that lets nothing through."""
+    first = simulate(surge, controller()).records
+    bare = []
+    for record in first:
+        operators = record.measurement.operators
+        unused = dataclasses.replace(operators[-1], name="unused", shard_rows=(), busy_s=0.0)
+        measurement = dataclasses.replace(record.measurement, operators=(*operators, unused))
+        bare.append(dataclasses.replace(record, measurement=measurement))
+    found = recorded_world(bare).world
+    assert found.segments[0].stages[-1].weights is None
+    assert simulate(found, controller()).rows > 0.0
 
 
 def test_a_run_without_batches_is_refused(surge: World) -> None:

@@ -50,6 +50,7 @@ def segment_measurement(
         backlog_rows=waiting,
         tasks=max(one.tasks.values()),
         trigger_s=one.segment.trigger_s,
+        apart=one.segment.profile is not None,
         batches=tuple(
             BatchMeasurement(
                 batch_id=number,
@@ -82,7 +83,7 @@ def operator_measurements(
         name = stage.name
         counts: tuple[int, ...] = ()
         if stage.shards and ended:
-            per_shard = [batch.shard_rows[name] for _, batch in ended if batch.shard_rows]
+            per_shard = [batch.shard_rows[name] for _, batch in ended if name in batch.shard_rows]
             if per_shard:
                 counts = tuple(int(count) for count in np.rint(np.sum(per_shard, axis=0)))
         found.append(

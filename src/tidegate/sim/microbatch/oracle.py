@@ -1,14 +1,18 @@
 """The oracle: the fewest core-seconds that hold a latency target, with the future known.
 
-A controller is judged against this bound, because a static allocation for the peak is easy to beat.
-For a pipeline of one segment the bound is a dynamic programme over its micro-batches. A batch that
-starts at s takes the rows that arrived since the start of the batch before it, and lasts
+A controller is judged against it, because a static allocation for the peak is easy to beat. For a
+pipeline of one segment it is a dynamic programme over its micro-batches. A batch that starts at s
+takes the rows that arrived since the start of the batch before it, and lasts
 D = a0 + a1 k + N w delta(k) / k on k cores. Its rows waited for it, then for its end. The programme
 chooses k for every batch, so that the target is held, first in as much of the time as possible, and
-then at the least cost, which is the sum of k times the time until the next batch starts. Several
-segments share the latency, so a programme over all of them would be too large. There the bound is
-taken second by second: the fewest cores that hold the target in the steady state at the rate of
-that second.
+then at the least cost, which is the sum of k times the time until the next batch starts. That is
+the least under its own conditions: batches take what the cost says, delta is as given, cores come
+at once, and every batch counts, from the first one on.
+
+Several segments share the latency, so a programme over all of them would be too large. There the
+oracle is an estimate and no bound: time is divided into steps as long as a batch that is just on
+target, and every step has the fewest cores that hold the target in the steady state at its rate,
+by the model of a sequence.
 """
 
 import math
@@ -20,16 +24,19 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.control.allocation.allocate import Infeasible, LatencyOutOfReach, provision
+from tidegate.control.allocation.allocate import Infeasible
+from tidegate.control.latency.fewest_cores import fewest_cores
 from tidegate.control.target import Target
 from tidegate.errors import AskedWrongly
-from tidegate.models.microbatch.batch_cost import BatchCost
+from tidegate.models.microbatch.batch_cost import SOJOURN_BATCHES, BatchCost
 from tidegate.models.microbatch.station import MicroBatchStation
 from tidegate.workload.profile import Profile
 
 Vector = npt.NDArray[np.float64]
 
 _STEPS_PER_TARGET = 160
+_STEPS_PER_BATCH = 3000
+"""Steps of the longest batch: memory grows with their square."""
 _MOST_WORK = 2.0e9
 """Transitions of the programme; a longer load gets coarser steps of time."""
 _MOST_SCHEDULE = 1 << 26
@@ -48,20 +55,27 @@ class OracleSegment:
     imbalances: Vector
     """delta on 1, 2, ... cores."""
     visits: float = 1.0
-    """Rows of this segment for each row from outside."""
+    """Rows of this segment for each row that comes to its sequence from outside."""
     interval_s: float = 0.0
     """P: its fixed trigger interval."""
+    load: Profile | None = None
+    """Its own load, with which it begins a sequence of its own; None: it follows the segment before
+    it, or is the first one."""
+    backlog_rows: float = 0.0
+    """Rows of its own load that are there at the start."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Oracle:
-    """The bound for one load."""
+    """The least cost of one load."""
 
     core_seconds: float
     within: float
     """The share of the time in which the target is held; below 1 where no cores hold it."""
     cores: Vector
     """Cores at the end of each second; empty for a load too long to remember its schedule."""
+    estimated: bool = False
+    """Whether it is the estimate for several segments, which a controller may beat."""
 
 
 def oracle(
@@ -72,18 +86,20 @@ def oracle(
     cores: Sequence[int],
     *,
     reach: float = 1.0,
+    backlog_rows: float = 0.0,
 ) -> Oracle:
     """The least cost of `seconds` of a load, on any of the numbers of cores in `cores`.
 
     `reach` is the measured latency over the modelled one, by which a policy corrects its model. The
-    oracle has to hold the target in the same world.
+    oracle has to hold the target in the same world. `backlog_rows` of the load are there at the
+    start.
     """
     allowed = np.array(sorted(set(cores)), dtype=np.int64)
     if not len(allowed) or allowed[0] < 1 or not segments or seconds <= 0.0:
         raise AskedWrongly("an oracle needs a segment, some seconds of load and at least one core")
     if len(segments) > 1:
-        return _by_the_second(load, seconds, segments, target, allowed, reach)
-    return _by_batches(load, seconds, segments[0], target, allowed, reach)
+        return _by_steady_states(load, seconds, segments, target, allowed, reach, backlog_rows)
+    return _by_batches(load, seconds, segments[0], target, allowed, reach, backlog_rows)
 
 
 def _by_batches(
@@ -93,6 +109,7 @@ def _by_batches(
     target: Target,
     allowed: npt.NDArray[np.int64],
     reach: float,
+    backlog_rows: float,
 ) -> Oracle:
     cost = segment.cost
     overhead_s = np.array([cost.overhead_s(int(k)) for k in allowed])
@@ -101,17 +118,19 @@ def _by_batches(
     longest_s = max(
         2.0 * target.latency_s,
         2.0 * segment.interval_s,
-        1.2 * _longest_s(load, seconds, overhead_s[-1], row_s[-1]),
+        1.2 * _longest_s(load, seconds, overhead_s[-1], row_s[-1], backlog_rows),
         2.0 * float(overhead_s.max()),
     )
     step_s = max(
         target.latency_s / _STEPS_PER_TARGET,
         math.sqrt(seconds * longest_s * len(allowed) / _MOST_WORK),
+        longest_s / _STEPS_PER_BATCH,
         0.001,
     )
     steps = math.ceil(seconds / step_s)
     widest = math.ceil(longest_s / step_s)
     arrived = load.cumulative(np.rint(np.arange(steps + 1) * step_s * 1000.0).astype(np.int64))
+    arrived[1:] += backlog_rows
     waited = np.concatenate(([0.0], np.cumsum((arrived[1:] + arrived[:-1]) / 2.0 * step_s)))
     remembered = steps * widest <= _MOST_SCHEDULE
     total, late_s, chosen = _programme(
@@ -134,11 +153,13 @@ def _by_batches(
     return Oracle(total, 1.0 - min(late_s / seconds, 1.0), by_second)
 
 
-def _longest_s(load: Profile, seconds: float, overhead_s: float, row_s: float) -> float:
+def _longest_s(
+    load: Profile, seconds: float, overhead_s: float, row_s: float, backlog_rows: float
+) -> float:
     """The longest batch if all cores work all the time: no schedule needs longer ones."""
     at_s, before, longest_s = 0.0, 0.0, overhead_s
     while at_s < seconds:
-        arrived = float(load.cumulative(round(at_s * 1000)))
+        arrived = backlog_rows + float(load.cumulative(round(at_s * 1000)))
         batch_s = max(overhead_s + (arrived - before) * row_s, 0.01)
         longest_s = max(longest_s, batch_s)
         at_s, before = at_s + batch_s, arrived
@@ -225,50 +246,83 @@ def _programme(
     return best_cost - _MISSED * best_late, best_late, schedule
 
 
-def _by_the_second(
+def _by_steady_states(
     load: Profile,
     seconds: float,
     segments: Sequence[OracleSegment],
     target: Target,
     allowed: npt.NDArray[np.int64],
     reach: float,
+    backlog_rows: float,
 ) -> Oracle:
-    whole = max(int(seconds), 1)
-    arrived = load.cumulative(np.arange(whole + 1) * 1000)
-    rates = np.diff(arrived)
+    """The estimate for several segments.
+
+    A batch takes all rows of its step, so a spike that is shorter than one costs no more than the
+    same rows spread over it.
+    """
+    step_s = target.mean_s / SOJOURN_BATCHES
+    edges_s = np.append(np.arange(0.0, seconds, step_s), seconds)
+    spans_s = np.diff(edges_s)
+    edges_ms = np.rint(edges_s * 1000.0).astype(np.int64)
+    rates, entering, waiting = [], load, backlog_rows
+    for one in segments:
+        if one.load is not None:
+            entering, waiting = one.load, one.backlog_rows
+        arrived = np.diff(entering.cumulative(edges_ms))
+        arrived[0] += waiting
+        rates.append(one.visits * arrived / np.maximum(spans_s, 1e-9))
     alike = np.round(np.log(np.maximum(rates, 1e-9)) / _SAME_RATE).astype(np.int64)
-    needed, held = np.zeros(whole), np.ones(whole)
-    for kind in np.unique(alike):
-        mine = alike == kind
-        found = _fewest(segments, float(rates[mine].max()), target.mean_s / reach, allowed)
+    _, kinds = np.unique(alike, axis=1, return_inverse=True)
+    needed, missed = np.zeros(len(spans_s)), np.zeros(len(spans_s))
+    for kind in range(int(kinds.max()) + 1):
+        mine = kinds.reshape(-1) == kind
+        highest = [float(rate[mine].max()) for rate in rates]
+        found = _fewest(segments, highest, target, reach, allowed)
         needed[mine] = allowed[-1] if found is None else found
-        held[mine] = found is not None
-    return Oracle(float(needed.sum() * seconds / whole), float(held.mean()), needed)
+        missed[mine] = found is None
+    places = np.minimum((np.arange(1, int(seconds) + 1) / step_s).astype(np.int64), len(needed) - 1)
+    return Oracle(
+        float(needed @ spans_s),
+        1.0 - float(missed @ spans_s) / seconds,
+        needed[places],
+        estimated=True,
+    )
 
 
 def _fewest(
-    segments: Sequence[OracleSegment], rate: float, mean_s: float, allowed: npt.NDArray[np.int64]
+    segments: Sequence[OracleSegment],
+    rates: Sequence[float],
+    target: Target,
+    reach: float,
+    allowed: npt.NDArray[np.int64],
 ) -> int | None:
-    """The fewest allowed cores that hold the mean latency at a steady rate; None if none do."""
-    if rate <= 0.0:
-        return int(max(allowed[0], len(segments)))
-    balanced: list[int] = [1] * len(segments)
-    found: int | None = None
-    for _ in range(2):  # the imbalance depends on the cores that are looked for
+    """The fewest allowed cores that hold the target at steady rates; None if none do."""
+    count = len(segments)
+    outside = sum(
+        rate
+        for number, (one, rate) in enumerate(zip(segments, rates, strict=True))
+        if number == 0 or one.load is not None
+    )
+    needed, balanced = count, [1] * count
+    for _ in range(2 if outside > 0.0 else 0):  # the imbalance depends on the cores looked for
         stations = [
             MicroBatchStation(
                 cost=one.cost,
-                arrival_rate=rate * one.visits,
+                arrival_rate=rate,
                 imbalance=float(one.imbalances[min(k, len(one.imbalances)) - 1]),
                 interval_s=one.interval_s,
-                visit_ratio=one.visits,
+                visit_ratio=rate / outside,
+                apart=one.load is not None,
             )
-            for one, k in zip(segments, balanced, strict=True)
+            for one, rate, k in zip(segments, rates, balanced, strict=True)
         ]
+        most = [int(allowed[-1])] * count
         try:
-            best = provision(stations, mean_s)
-        except (LatencyOutOfReach, Infeasible):
+            best = fewest_cores(
+                stations, target.latency_s / reach, target.share, least=[1] * count, most=most
+            )
+        except Infeasible:
             return None
-        balanced, found = [int(k) for k in best.cores], best.total
-    enough = allowed[allowed >= (found or 0)]
+        balanced, needed = [int(k) for k in best.cores], best.total
+    enough = allowed[allowed >= needed]
     return int(enough[0]) if len(enough) else None

@@ -32,6 +32,10 @@ from tidegate.sim.microbatch.measure import (
 from tidegate.sim.microbatch.outcome import Outcome
 from tidegate.sim.microbatch.queue import RowQueue
 from tidegate.sim.microbatch.world import SimulatedSegment, Stage, Vector, World
+from tidegate.workload.profile import Profile
+
+_SHARED = ""
+"""The source of all segments that have none of their own; no segment has this name."""
 
 
 def simulate(world: World, controller: Controller) -> Outcome:
@@ -51,16 +55,13 @@ class PipelineSimulation:
         self._now_s = 0.0
         self._core_seconds = 0.0
         self._moves = 0
-        grid = np.arange(round(world.seconds / world.bucket_s) + 1)
-        grown = np.diff(world.profile.cumulative(grid * round(world.bucket_s * 1000)))
-        if world.poisson:
-            grown = self._random.poisson(grown).astype(np.float64)
-        edges: Vector = np.asarray(grid * world.bucket_s, np.float64)
-        arrived_s, ready_s = edges[:-1] + 0.5 * world.bucket_s, edges[1:]
-        if world.backlog_rows > 0.0:
-            arrived_s, ready_s = np.append(0.0, arrived_s), np.append(0.0, ready_s)
-            grown = np.append(world.backlog_rows, grown)
-        self._arrivals = RowQueue(arrived_s, ready_s, grown)
+        self._arrivals = self._queue(world.profile, world.backlog_rows)
+        self._own = {
+            one.name: self._queue(one.profile, one.backlog_rows)
+            for one in world.segments
+            if one.profile is not None
+        }
+        """The arrivals of segments that have a source of their own."""
         self._running = [self._start(segment) for segment in world.segments]
         self._completed = 0.0
         self._shed = 0.0
@@ -71,10 +72,25 @@ class PipelineSimulation:
         self._recent: list[DoneRows] = []
         """The last inputs that were done, as far as the latency window reaches."""
 
+    def _queue(self, profile: Profile, backlog_rows: float) -> RowQueue:
+        """All rows of a source, in the order of their arrival."""
+        world = self._world
+        grid = np.arange(round(world.seconds / world.bucket_s) + 1)
+        grown = np.diff(profile.cumulative(grid * round(world.bucket_s * 1000)))
+        if world.poisson:
+            grown = self._random.poisson(grown).astype(np.float64)
+        edges: Vector = np.asarray(grid * world.bucket_s, np.float64)
+        arrived_s, ready_s = edges[:-1] + 0.5 * world.bucket_s, edges[1:]
+        if backlog_rows > 0.0:
+            arrived_s, ready_s = np.append(0.0, arrived_s), np.append(0.0, ready_s)
+            grown = np.append(backlog_rows, grown)
+        return RowQueue(arrived_s, ready_s, grown)
+
     def _start(self, segment: SimulatedSegment) -> RunningSegment:
         empty = np.empty(0)
-        source = segment.after is None
-        queue = dataclasses.replace(self._arrivals) if source else RowQueue(empty, empty, empty)
+        queue = RowQueue(empty, empty, empty)
+        if segment.after is None:
+            queue = dataclasses.replace(self._own.get(segment.name, self._arrivals))
         tasks = {stage.name: self._limited(stage, self._world.cores) for stage in segment.stages}
         routes = {
             stage.name: even_route(stage.shards, tasks[stage.name])
@@ -224,9 +240,7 @@ class PipelineSimulation:
     def _measure(self, begin_s: float, end_s: float) -> Measurement:
         world = self._world
         span_s = end_s - begin_s
-        arrived = self._arrivals.offered(begin_s, end_s)
-        if not world.prompt:
-            arrived = self._told_rate(end_s) * span_s
+        rates = self._rates(begin_s, end_s)
         operators, segments = [], []
         ended_by: dict[str, list[SimulatedBatch]] = {}
         sources = []
@@ -235,8 +249,9 @@ class PipelineSimulation:
         backlog = 0.0
         for one in self._running:
             ended, one.ended = one.ended, []
-            rate = arrived / span_s
-            if one.segment.after is not None:
+            if one.segment.after is None:
+                rate = rates[one.segment.name if one.segment.name in self._own else _SHARED]
+            else:
                 rate = one.arrived.tell(span_s)
             in_batch = 0.0 if one.batch is None else one.batch.rows
             waiting = one.queue.waiting(end_s) + in_batch
@@ -263,7 +278,7 @@ class PipelineSimulation:
         return Measurement(
             at_s=world.starts_s + end_s,
             interval_s=span_s,
-            arrival_rate=arrived / span_s,
+            arrival_rate=sum(rates.values()),
             processed_rate=done / span_s,
             backlog_rows=backlog,
             cores_asked=self._asked,
@@ -287,15 +302,28 @@ class PipelineSimulation:
         self._recent = [*recent, *ended]
         return self._recent if window_s > 0.0 else ended
 
-    def _told_rate(self, at_s: float) -> float:
-        """The arrival rate in the newest second whose arrivals are known to the meter."""
-        newest_s = 0.0
+    def _rates(self, begin_s: float, end_s: float) -> dict[str, float]:
+        """Rows per second that arrived in a tick, or are told to have arrived, by their source."""
+        readers: dict[str, list[RunningSegment]] = {}
         for one in self._running:
             if one.segment.after is None:
-                if one.batch is not None and one.batch.told_s <= at_s:
-                    one.told_s = one.batch.started_s
-                newest_s = max(newest_s, one.told_s)
+                own = one.segment.name in self._own
+                readers.setdefault(one.segment.name if own else _SHARED, []).append(one)
+        found = {}
+        for source, segments in readers.items():
+            rows = self._own.get(source, self._arrivals)
+            if self._world.prompt:
+                found[source] = rows.offered(begin_s, end_s) / (end_s - begin_s)
+            else:
+                found[source] = self._told_rate(rows, segments, end_s)
+        return found
+
+    def _told_rate(self, rows: RowQueue, segments: Sequence[RunningSegment], at_s: float) -> float:
+        """The rate of a source in the newest second whose arrivals are known to the meter."""
+        newest_s = 0.0
+        for one in segments:
+            if one.batch is not None and one.batch.told_s <= at_s:
+                one.told_s = one.batch.started_s
+            newest_s = max(newest_s, one.told_s)
         begin_s = max(newest_s - 1.0, 0.0)
-        return self._arrivals.offered(begin_s, newest_s) / max(
-            newest_s - begin_s, self._world.bucket_s
-        )
+        return rows.offered(begin_s, newest_s) / max(newest_s - begin_s, self._world.bucket_s)

@@ -1,16 +1,18 @@
 """A simulated world made from the records of a real run: its load, its costs and its machine.
 
-The load is the rows of each micro-batch, spread over the time in which they arrived: between the
-starts of the batch before it and of itself. The costs are those that the model learns from the
-records, whatever policy decided. A machine is not equally fast all the time (a JVM compiles, a
-neighbour works), so the recorded durations over the modelled ones become the world's paces, and
-what is left of them its noise.
+The load is the rows of each micro-batch, spread over the time in which they arrived
+(`recorded_load`). The costs are those that the model learns from the records, whatever policy
+decided. A machine is not equally fast all the time (a JVM compiles, a neighbour works), so the
+recorded durations over the modelled ones become the world's paces, and what is left of them its
+noise.
+
+Records do not say which segment feeds which. A segment follows the one before it, unless it is
+`apart`: then it has a load of its own. Loops are not simulated.
 """
 
 import dataclasses
 import math
 import statistics
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -24,6 +26,7 @@ from tidegate.control.target import Target
 from tidegate.errors import AskedWrongly
 from tidegate.models.microbatch.batch_cost import BatchCost
 from tidegate.sim.microbatch.oracle import Oracle, OracleSegment, oracle
+from tidegate.sim.microbatch.recorded_load import batches_of, recorded_load
 from tidegate.sim.microbatch.world import SimulatedSegment, Stage, Vector, World
 from tidegate.workload.profile import Profile
 
@@ -33,10 +36,6 @@ _ERA_S = 10.0
 """Keys are counted over spans of this length: hot keys may change from one to the next."""
 _FEWEST_BATCHES = 8
 _FIRST_BATCHES = 4
-_SHORTEST_MS = 50
-"""The shortest part of a span that rows are divided over."""
-_FIRST_STAGE = 0.7
-"""The share of a batch's duration after which its arrivals are surely known."""
 _LATENCY_WINDOW_S = 3.0
 """On Spark the latency of a tick is that of the batches that ended within so many seconds."""
 
@@ -50,14 +49,27 @@ class RecordedWorld:
     reach: float
     """Measured over modelled latency, as the run had learned it."""
 
-    def changed(self, *, load: float = 1.0, seed: int | None = None) -> "RecordedWorld":
-        """The same world with `load` times the rows, or with other noise."""
-        profile = self.world.profile
-        scaled = Profile(profile.starts_ms, profile.rates * load)
-        world = dataclasses.replace(
-            self.world, profile=scaled, seed=self.world.seed if seed is None else seed
+    def changed(
+        self, *, load: float = 1.0, seed: int | None = None, cores: int | None = None
+    ) -> "RecordedWorld":
+        """The same world with `load` times the rows, other noise, or other cores at the start."""
+        world = self.world
+        changed = dataclasses.replace(
+            world,
+            profile=_times(world.profile, load),
+            backlog_rows=world.backlog_rows * load,
+            segments=tuple(
+                dataclasses.replace(
+                    one,
+                    profile=None if one.profile is None else _times(one.profile, load),
+                    backlog_rows=one.backlog_rows * load,
+                )
+                for one in world.segments
+            ),
+            seed=world.seed if seed is None else seed,
+            cores=world.cores if cores is None else cores,
         )
-        return dataclasses.replace(self, world=world)
+        return dataclasses.replace(self, world=changed)
 
     def oracle(self, target: Target, bounds: Bounds, cores_per_executor: int = 1) -> Oracle:
         """The least core-seconds that hold the target in this world."""
@@ -65,16 +77,32 @@ class RecordedWorld:
         least = -(-bounds.least // step) * step
         cores = range(least, max(bounds.most, least) + 1, step)
         world = self.world
-        return oracle(world.profile, world.seconds, self.segments, target, cores, reach=self.reach)
+        return oracle(
+            world.profile,
+            world.seconds,
+            [
+                dataclasses.replace(seen, load=one.profile, backlog_rows=one.backlog_rows)
+                for seen, one in zip(self.segments, world.segments, strict=True)
+            ],
+            target,
+            cores,
+            reach=self.reach,
+            backlog_rows=world.backlog_rows,
+        )
+
+
+def _times(profile: Profile, factor: float) -> Profile:
+    return Profile(profile.starts_ms, profile.rates * factor)
 
 
 def recorded_world(records: Sequence[Record]) -> RecordedWorld:
     """The world of one run, from its records in order."""
+    _refuse_loops(records)
     costs = _learned(records)
     first = records[0].measurement
     starts_s = first.at_s - first.interval_s
     seconds = records[-1].measurement.at_s - starts_s
-    batches = {name: _batches(records, name) for name in costs}
+    batches = {name: batches_of(records, name) for name in costs}
     main = next(iter(costs))
     if len(batches[main]) < _FEWEST_BATCHES:
         raise AskedWrongly(
@@ -82,26 +110,44 @@ def recorded_world(records: Sequence[Record]) -> RecordedWorld:
             f" at least {_FEWEST_BATCHES} are needed"
         )
     rows = {name: sum(batch.rows for batch in found) for name, found in batches.items()}
-    visits = {name: rows[name] / max(rows[main], 1) for name in costs}
     ratios = _ratios(batches[main], costs[main], starts_s)
     paces = _paces(ratios)
-    segments, feeding = [], None
+    usual = math.exp(statistics.mean(math.log(factor) for _, factor in paces))
+    ways = _ways(records[-1])
+    roots = set(ways.values())
+    loads = {root: recorded_load(records, root, starts_s, alone=len(roots) == 1) for root in roots}
+    segments, seen, feeding = list[SimulatedSegment](), list[OracleSegment](), ""
     for name, cost in costs.items():
+        root = ways[name]
+        visits = rows[name] / max(rows[root], 1)
+        own = loads[root] if name == root != main else None
+        trigger_s = _trigger_s(records[-1], name)
         segments.append(
             SimulatedSegment(
                 name=name,
                 fixed_s=cost.fixed_s,
                 per_task_s=cost.per_task_s,
-                stages=_stages(records, name, cost.work_s * visits[name], starts_s),
-                trigger_s=_trigger_s(records[-1], name),
-                after=feeding,
+                stages=_stages(records, name, cost.work_s * visits, starts_s),
+                trigger_s=trigger_s,
+                after=None if name == root else feeding,
+                profile=None if own is None else own.profile,
+                backlog_rows=0.0 if own is None else own.backlog_rows,
+            )
+        )
+        seen.append(
+            OracleSegment(
+                cost=_scaled(cost, usual),
+                imbalances=_imbalances(batches[name]),
+                visits=visits,
+                interval_s=trigger_s,
             )
         )
         feeding = name
     grants_s = [one for r in records if (one := r.measurement.grant_s) is not None]
     world = World(
         segments=tuple(segments),
-        profile=_load(records, batches[main], starts_s),
+        profile=loads[main].profile,
+        backlog_rows=loads[main].backlog_rows,
         seconds=seconds,
         cores=first.cores_asked,
         tick_s=first.tick_s or statistics.median(r.measurement.interval_s for r in records),
@@ -113,19 +159,29 @@ def recorded_world(records: Sequence[Record]) -> RecordedWorld:
         by_chance=True,
         starts_s=starts_s,
     )
-    usual = math.exp(statistics.mean(math.log(factor) for _, factor in paces))
-    seen = tuple(
-        OracleSegment(
-            cost=_scaled(cost, usual),
-            imbalances=_imbalances(batches[name]),
-            visits=visits[name],
-            interval_s=_trigger_s(records[-1], name),
-        )
-        for name, cost in costs.items()
-    )
     # The batches' own latency shows no bias for one segment: it is the wait and the duration.
     reach = 1.0 if len(costs) == 1 else records[-1].beliefs.get("bias", 1.0)
-    return RecordedWorld(world=world, segments=seen, reach=reach)
+    return RecordedWorld(world=world, segments=tuple(seen), reach=reach)
+
+
+def _refuse_loops(records: Sequence[Record]) -> None:
+    """Rows that come back are neither load from outside nor done, and records do not count them."""
+    looped = [one.name for one in records[-1].measurement.segments if one.loops]
+    if looped:
+        raise AskedWrongly(
+            f"rows of segment '{looped[0]}' can come back to it through a loop, and a recorded run"
+            " with a loop cannot be simulated; ask about a pipeline without one"
+        )
+
+
+def _ways(record: Record) -> dict[str, str]:
+    """For each segment, the one that read its rows from outside: the last such one before it."""
+    found: dict[str, str] = {}
+    root = ""
+    for number, one in enumerate(record.measurement.segments):
+        root = one.name if number == 0 or one.apart else root
+        found[one.name] = root
+    return found
 
 
 def _learned(records: Sequence[Record]) -> dict[str, BatchCost]:
@@ -141,57 +197,6 @@ def _learned(records: Sequence[Record]) -> dict[str, BatchCost]:
             "the costs of this pipeline cannot be learned from its records: the run was too short"
         )
     return found
-
-
-def _batches(records: Sequence[Record], segment: str) -> list[BatchMeasurement]:
-    """The batches of a segment, in order."""
-    found = [
-        batch
-        for record in records
-        for one in record.measurement.segments
-        if one.name == segment
-        for batch in one.batches
-    ]
-    return sorted(found, key=lambda batch: batch.ended_s)
-
-
-def _load(
-    records: Sequence[Record], batches: Sequence[BatchMeasurement], starts_s: float
-) -> Profile:
-    """Each batch's rows, over the time between the start of the batch before it and its own.
-
-    The rate that a tick told is that of the last second before the newest batch began. So the rows
-    of a longer span are divided between that second and the time before it.
-    """
-    edges_ms, rates = [0], []
-    for batch in batches:
-        begun_ms = round((batch.ended_s - batch.duration_s - starts_s) * 1000.0)
-        span_ms = begun_ms - edges_ms[-1]
-        rows = batch.rows + batch.shed_rows
-        if span_ms <= 0:  # a first batch, whose rows were there before
-            begun_ms, span_ms = edges_ms[-1] + 1, 1
-        newest = _newest_second(records, batch) if span_ms >= 1000 + _SHORTEST_MS else None
-        if newest is None:
-            rates.append(1000.0 * rows / span_ms)
-        else:
-            newest = min(newest, float(rows))
-            rates += [1000.0 * (rows - newest) / (span_ms - 1000), newest]
-            edges_ms.append(begun_ms - 1000)
-        edges_ms.append(begun_ms)
-    rates.append(rates[-1])
-    return Profile(np.array(edges_ms, dtype=np.int64), np.array(rates))
-
-
-def _newest_second(records: Sequence[Record], batch: BatchMeasurement) -> float | None:
-    """Rows of the second before a batch began, by the rate that was told while it ran.
-
-    Its arrivals are known once its first stage is over, and those of the next batch some time after
-    its end. None without a tick in between.
-    """
-    place = bisect_right(records, batch.ended_s, key=lambda record: record.measurement.at_s) - 1
-    tick = records[place].measurement
-    known_s = batch.ended_s - (1.0 - _FIRST_STAGE) * batch.duration_s
-    return tick.arrival_rate if place >= 0 and tick.at_s >= known_s else None
 
 
 def _ratios(
@@ -279,8 +284,8 @@ def _stages(
     )
 
 
-def _weights(records: Sequence[Record], operator: str, starts_s: float) -> "RecordedWeights":
-    """The share of each shard in the rows, era by era."""
+def _weights(records: Sequence[Record], operator: str, starts_s: float) -> "RecordedWeights | None":
+    """The share of each shard in the rows, era by era; None for an operator that never got one."""
     eras: dict[int, Vector] = {}
     for record in records:
         for one in record.measurement.operators:
@@ -288,7 +293,7 @@ def _weights(records: Sequence[Record], operator: str, starts_s: float) -> "Reco
                 era = int((record.measurement.at_s - starts_s) // _ERA_S)
                 counted = np.array(one.shard_rows, dtype=np.float64)
                 eras[era] = eras[era] + counted if era in eras else counted
-    return RecordedWeights({era: rows / rows.sum() for era, rows in eras.items()})
+    return RecordedWeights({era: rows / rows.sum() for era, rows in eras.items()}) if eras else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,11 @@ class SimulatedSegment:
     stages: tuple[Stage, ...]
     trigger_s: float = 0.0
     after: str | None = None
-    """The segment that feeds it; None: it reads the source."""
+    """The segment that feeds it; None: it reads a source."""
+    profile: Profile | None = None
+    """The load of a source of its own; None: it reads the world's."""
+    backlog_rows: float = 0.0
+    """Rows that are in its own source at the start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

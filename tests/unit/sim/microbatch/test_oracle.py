@@ -1,5 +1,6 @@
 """The oracle against exhaustive search, closed forms and the cheapest static allocation."""
 
+import dataclasses
 import itertools
 import math
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from tidegate.control.target import Target
 from tidegate.errors import AskedWrongly
 from tidegate.models.microbatch.batch_cost import BatchCost
+from tidegate.models.microbatch.sequence import total_latency
 from tidegate.models.microbatch.station import MicroBatchStation
 from tidegate.sim.microbatch.oracle import Oracle, OracleSegment, oracle
 from tidegate.workload.profile import Profile, constant, steps
@@ -147,21 +149,54 @@ def test_a_correction_of_the_model_makes_the_target_harder_to_hold() -> None:
     assert slower.core_seconds > plain.core_seconds
 
 
-def test_several_segments_need_what_the_steady_state_of_each_second_needs() -> None:
+def test_several_segments_need_what_their_sequence_needs_in_the_steady_state() -> None:
     load = steps([(0.0, 100.0), (10.0, 400.0)])
-    both = [segment(0.2, 0.004), segment(0.2, 0.004)]
-    found: Oracle = oracle(load, 20.0, both, Target(1.5), range(2, 33))
+    both = [segment(0.2, 0.004), segment(0.2, 0.002)]
+    found: Oracle = oracle(load, 20.0, both, Target(0.8), range(2, 33))
     assert found.within == 1.0
+    assert found.estimated
     stations = [MicroBatchStation(cost=one.cost, arrival_rate=400.0) for one in both]
-    most = int(found.cores[-1])
-    best = min(
-        a + b
-        for a in range(1, 17)
-        for b in range(1, 17)
-        if stations[0].latency(a) + stations[1].latency(b) <= 1.5
-    )
-    assert most == best
-    assert found.cores[0] < most
+    fewest = {
+        sum(split)
+        for split in itertools.product(range(1, 17), repeat=2)
+        if total_latency(stations, split) <= 0.8
+    }
+    by_sums = {
+        sum(split)
+        for split in itertools.product(range(1, 17), repeat=2)
+        if sum(one.latency(k) for one, k in zip(stations, split, strict=True)) <= 0.8
+    }
+    assert int(found.cores[-1]) == min(fewest) < min(by_sums)
+    assert found.cores[0] < found.cores[-1]
+    assert len(found.cores) == 20
+
+
+def test_the_estimate_does_not_pay_for_spikes_that_a_batch_evens_out() -> None:
+    spikes = [(0.5 * n, 900.0 if n % 4 == 0 else 100.0) for n in range(40)]
+    both = [segment(0.2, 0.004), segment(0.2, 0.001)]
+    even = oracle(constant(300.0), 20.0, both, Target(3.0), range(2, 33))
+    spiky = oracle(steps(spikes), 20.0, both, Target(3.0), range(2, 33))
+    assert spiky.core_seconds == pytest.approx(even.core_seconds, rel=0.05)
+
+
+def test_segments_with_loads_of_their_own_do_not_follow_each_other() -> None:
+    one = segment(0.4, 0.004)
+    beside = dataclasses.replace(one, load=constant(200.0))
+    chained = oracle(constant(200.0), 20.0, [one, one], Target(1.0), range(2, 33))
+    apart = oracle(constant(200.0), 20.0, [one, beside], Target(1.0), range(2, 33))
+    assert apart.within == 1.0
+    assert chained.within == 0.0
+    alone = oracle(constant(200.0), 20.0, [one], Target(1.0), range(1, 33))
+    assert 2.0 * alone.core_seconds <= apart.core_seconds < 3.0 * alone.core_seconds
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_rows_that_are_there_at_the_start_cost_cores(count: int) -> None:
+    parts, load = [segment(0.3, 0.004)] * count, constant(100.0)
+    plain = oracle(load, 30.0, parts, Target(3.0), range(2, 9))
+    behind = oracle(load, 30.0, parts, Target(3.0), range(2, 9), backlog_rows=10_000.0)
+    assert plain.within == 1.0 > behind.within
+    assert behind.core_seconds > plain.core_seconds + 5.0
 
 
 def test_it_refuses_what_has_no_cores_or_no_time() -> None:
