@@ -2,7 +2,9 @@
 
 New records go to `records.jsonl`. `records.1.jsonl` is the file before it, `records.2.jsonl` the
 one before that. Object stores cannot append to a file: there, records are numbered parts,
-`records.p0000000001.jsonl` and so on. This module is the only one that reads or writes these files.
+`records.p0000000001.jsonl` and so on. The first record of every file has the options of the run
+(`Record.assembly`), so that they are known as long as any record is. This module is the only one
+that reads or writes these files.
 """
 
 import json
@@ -10,11 +12,11 @@ import os
 import re
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Protocol, Self, runtime_checkable
+from typing import Any, BinaryIO, Protocol, Self, runtime_checkable
 
 from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly, TidegateError
@@ -92,15 +94,19 @@ class RecordWriter:
         self._kept_files = kept_files
         self._file: BinaryIO | None = None
         self._size = 0
+        self._assembly: Mapping[str, Any] | None = None
+        """What the run's first record told, to be told again in every new file."""
 
     def write(self, record: Record) -> None:
         """Append one record. After a failure such as a full disk, the next call repairs the file
         so that its record starts on a line of its own.
         """
+        self._assembly = record.assembly or self._assembly
         line = record.to_json().encode() + b"\n"
         file = self._file or self._open()
         if self._size and self._size + len(line) > self._most_bytes:
             file = self._rotate()
+            line = replace(record, assembly=self._assembly).to_json().encode() + b"\n"
         try:
             written = file.write(line)
         except OSError:
@@ -187,10 +193,13 @@ class RecordParts:
         self._part = b""
         self._number: int | None = None
         """The number of the newest part; None before the store was looked at."""
+        self._assembly: Mapping[str, Any] | None = None
+        """What the run's first record told, to be told again in every new part."""
 
     def write(self, record: Record) -> None:
         """Keep one record, which is written within some seconds."""
         with self._lock:
+            self._assembly = record.assembly or self._assembly
             self._add([record.to_json().encode() + b"\n"])
             if self._thread is None:
                 self._closing.clear()
@@ -251,13 +260,23 @@ class RecordParts:
         number, part = self._number, self._part + fresh
         if self._part and len(part) > self._part_bytes:
             number, part = number + 1, fresh
-        self._directory.write(part_name(number), part)
         begun = number != self._number or not self._part
+        if begun:
+            part = self._with_assembly(fresh)
+        self._directory.write(part_name(number), part)
         self._number, self._part = number, part
         if begun:
             for old, name in _parts(self._directory.names()).items():
                 if old <= number - self._kept_parts:
                     self._directory.remove(name)
+
+    def _with_assembly(self, lines: bytes) -> bytes:
+        """The first lines of a part, of which the first one tells the options of the run."""
+        first, newline, rest = lines.partition(b"\n")
+        record = Record.from_json(first.decode())
+        if record.assembly is not None or self._assembly is None:
+            return lines
+        return replace(record, assembly=self._assembly).to_json().encode() + newline + rest
 
 
 def part_name(number: int) -> str:
@@ -309,6 +328,8 @@ def read_readable(
     """
     records: list[Record] = []
     wrong: dict[str, list[int]] = {}
+    versions = False
+    """Whether there are records of another version."""
     for path, content in _files(where, newest_parts):
         *lines, tail = content.split(b"\n")
         if _is_whole(tail):
@@ -321,13 +342,20 @@ def read_readable(
             try:
                 records.append(_record(path, number, line))
             except TidegateError as error:
-                reason = str(error.__cause__) if isinstance(error.__cause__, TidegateError) else ""
-                wrong.setdefault(f"of {path}: {reason or 'not a record'}", []).append(number)
+                cause = error.__cause__
+                reason = str(cause) if isinstance(cause, TidegateError) else "not a record"
+                versions |= isinstance(cause, TidegateError) and b'"version":' in line
+                wrong.setdefault(f"of {path}: {reason}", []).append(number)
     left_out = tuple(f"{_lines(numbers)} {what}; left out." for what, numbers in wrong.items())
     if not records and left_out:
-        raise TidegateError(
-            f"This version of Tidegate cannot read any record in {_name(where)} "
-            f"({left_out[0][:-1]}): use the version that wrote them."
+        if versions:
+            raise TidegateError(
+                f"This version of Tidegate cannot read any record in {_name(where)} "
+                f"({left_out[0][:-1]}): use the version that wrote them."
+            )
+        raise AskedWrongly(
+            f"{_name(where)} has no record that can be read ({left_out[0][:-1]}): give the "
+            f"checkpoint directory of a run with a target, or its {CURRENT}."
         )
     if not records:
         raise _nothing_yet(where)

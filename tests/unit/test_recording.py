@@ -2,6 +2,7 @@
 
 import json
 import resource
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from tests.helpers.synthetic_surge import record, surge
 from tidegate.control.record import VERSION, Record
 from tidegate.errors import AskedWrongly, TidegateError
-from tidegate.recording import CURRENT, RecordWriter, read_records
+from tidegate.recording import CURRENT, RecordWriter, read_readable, read_records
 
 
 def fill(directory: Path, records: list, **options: int) -> None:
@@ -52,6 +53,23 @@ def test_files_are_set_aside_by_size_and_read_in_order(tmp_path: Path) -> None:
     assert {"records.jsonl", "records.1.jsonl", "records.2.jsonl"} <= set(names(tmp_path))
     assert all(path.stat().st_size <= most for path in tmp_path.iterdir())
     assert read_records(tmp_path) == surge()
+
+
+def test_every_file_begins_with_the_options_of_the_run(tmp_path: Path) -> None:
+    """Old files go, and with them the first record; what comes later is of the same run."""
+    asked, later = {"policy": "drs(w=6)"}, {"policy": "static"}
+    first, *others = surge()
+    written = [replace(first, assembly=asked), *others]
+    fill(tmp_path, written, most_bytes=10 * line_bytes(), kept_files=1)
+    kept = read_records(tmp_path)
+    assert len(kept) < len(written)
+    assert kept[0].assembly == asked
+    assert [replace(one, assembly=None) for one in kept] == others[-len(kept) :]
+    assert sum(one.assembly is not None for one in kept) == 2
+    fill(tmp_path, [replace(first, assembly=later), *others], most_bytes=10 * line_bytes())
+    assert read_records(tmp_path)[-len(others) - 1].assembly == later
+    newest = (tmp_path / CURRENT).read_text().splitlines()
+    assert Record.from_json(newest[0]).assembly == later
 
 
 def test_only_so_many_old_files_are_kept(tmp_path: Path) -> None:
@@ -144,6 +162,13 @@ def test_nothing_to_read_is_said(tmp_path: Path) -> None:
     (tmp_path / CURRENT).touch()
     with pytest.raises(AskedWrongly, match=r"no record in .* yet"):
         read_records(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"notes\nof mine\n", b"notes", b"\xff\xfe\n", b"{}\n"])
+def test_a_file_of_something_else_is_bad_input(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "notes.txt").write_bytes(content)
+    with pytest.raises(AskedWrongly, match=r"notes\.txt has no record that can be read"):
+        read_readable(tmp_path / "notes.txt")
 
 
 def test_impossible_sizes_are_refused(tmp_path: Path) -> None:

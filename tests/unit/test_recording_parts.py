@@ -1,6 +1,7 @@
 """Records in a store that cannot append: numbered parts, written in the background."""
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,20 @@ def test_parts_are_bounded_in_size_and_number() -> None:
     assert len(store.files) == 3
     kept = read_records(store)
     assert kept == surge()[-len(kept) :] and len(kept) > 6
+
+
+def test_every_part_begins_with_the_options_of_the_run() -> None:
+    store, asked = FakeStore(), {"policy": "drs(w=6)"}
+    writer = parts(store, part_bytes=5 * len(surge()[0].to_json()), kept_parts=2)
+    first, *others = surge()
+    for one in (replace(first, assembly=asked), *others):
+        writer.write(one)
+        writer._flush()
+    writer.close()
+    kept = read_records(store)
+    assert kept[0].tick > first.tick and kept[0].assembly == asked
+    assert sum(one.assembly is not None for one in kept) == len(store.files) == 2
+    assert [replace(one, assembly=None) for one in kept] == others[-len(kept) :]
 
 
 def test_a_store_that_fails_hurts_nobody_and_recovers() -> None:

@@ -48,7 +48,8 @@ class Record:
     share: int | None = None
     """Cores that the application's other pipelines left to this one; None: there were no others."""
     assembly: Mapping[str, Any] | None = None
-    """What the controller was built from (`control/assembly.py`); only in a run's first record."""
+    """What the controller was built from (`control/assembly.py`); only in a run's first record, and
+    in the first one of each of its files."""
     recalled: Mapping[str, Any] | None = None
     """What the controller began with (`Controller.recall`); only in a run's first record, and None
     where it began with nothing."""
