@@ -1,25 +1,47 @@
 """`tidegate whatif`: a recorded run with another target, other cores or more load."""
 
+import dataclasses
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.helpers.pipeline_worlds import controller, world
+from tests.helpers.pipeline_worlds import BOUNDS, controller, world
 from tidegate import cli
+from tidegate.commands import whatif_answer
+from tidegate.commands.recorded_assembly import parse_bounds
+from tidegate.commands.whatif_answer import answer
+from tidegate.control.assemble import new_controller
+from tidegate.control.assembly import Assembly
+from tidegate.control.bounds import Bounds
+from tidegate.control.controller import Controller
+from tidegate.control.limits import Limits
+from tidegate.control.record import Record
+from tidegate.control.target import Target
 from tidegate.recording import RecordWriter
+from tidegate.sim.microbatch.outcome import Outcome
 from tidegate.sim.microbatch.pipeline import simulate
+from tidegate.sim.microbatch.world import SimulatedSegment, Stage, World
+from tidegate.workload.profile import constant
 
 
 @pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory) -> str:
-    place = tmp_path_factory.mktemp("surge")
-    run = simulate(world(prompt=False, latency_window_s=3.0), controller(2.0))
+def records() -> tuple[Record, ...]:
+    return simulate(world(prompt=False, latency_window_s=3.0), controller(2.0)).records
+
+
+def write(place: Path, records: Sequence[Record]) -> str:
     with RecordWriter(place) as writer:
-        for record in run.records:
+        for record in records:
             writer.write(record)
     return str(place)
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory, records: tuple[Record, ...]) -> str:
+    return write(tmp_path_factory.mktemp("surge"), records)
 
 
 @pytest.fixture
@@ -63,19 +85,108 @@ def test_bounds_and_policy_are_those_asked_for(checkpoint: str, ask) -> None:
     assert found["core_seconds"] == pytest.approx(5 * 120.0, rel=0.05)
 
 
-def test_the_table_says_how_far_to_trust_it(checkpoint: str, ask) -> None:
-    code, said = ask(checkpoint, "--seeds", "1", "--target", "3s")
+def test_it_says_how_far_to_trust_it_before_it_answers(checkpoint: str, ask) -> None:
+    code, said = ask(checkpoint, "--seeds", "2", "--target", "3s")
     words = " ".join(said.split())
     assert code == 0
-    assert "what if: a target of 3 s" in words
-    assert "The simulation of the run as it was is off by" in words
+    trust = words.index("The simulation of the run as it was is off by")
+    assert trust < words.index("what if: a target of 3 s")
     assert "oracle" in words
+
+
+def test_progress_tells_each_simulation_and_the_self_check_first(records) -> None:
+    said: list[str] = []
+    made = Assembly.of(records[0].assembly)
+    asked = dataclasses.replace(made, target=Target(3.0))
+    answer(records, made, asked, warm_up_s=20.0, seeds=2, say=said.append)
+    once = ["simulating", "1 of 2", "2 of 2"]
+    begins = [*once, "The simulation of the run as it was is off by", *once]
+    assert all(line.startswith(begin) for line, begin in zip(said, begins, strict=True))
+
+
+def test_decisions_of_a_dry_run_are_acted_on(tmp_path: Path, ask) -> None:
+    """On a dry run's records the question is what acting would have done."""
+    dry = Assembly(target=Target(2.0), bounds=BOUNDS, limits=Limits(dry_run=True))
+    run = simulate(world(prompt=False, latency_window_s=3.0, cores=6), new_controller(dry))
+    where = write(tmp_path, run.records)
+    code, said = ask(where, "--json", "--seeds", "1", "--target", "4s", "--cores", "1:20")
+    found = json.loads(said)
+    assert code == 0
+    assert "decisions acted on, where the run was dry" in found["asked"]
+    assert found["real"]["changes"] == found["self_check"]["changes"] == 0
+    assert found["changes"] > 0
+    assert found["core_seconds"] < 0.9 * found["real"]["core_seconds"]
+
+
+@pytest.mark.parametrize(("bounds", "first"), [("1:1", 1), ("7:20", 7), ("1:20", 2)])
+def test_it_begins_with_cores_within_the_bounds_asked_for(
+    records, bounds: str, first: int, monkeypatch
+) -> None:
+    begun: list[int] = []
+    real = whatif_answer.simulate
+
+    def watched(where: World, by: Controller) -> Outcome:
+        begun.append(where.cores)
+        return real(where, by)
+
+    monkeypatch.setattr(whatif_answer, "simulate", watched)
+    made = Assembly.of(records[0].assembly)
+    asked = dataclasses.replace(made, bounds=parse_bounds(bounds) or BOUNDS)
+    answer(records, made, asked, warm_up_s=20.0, seeds=1)
+    assert begun == [2, first]
+
+
+def test_whole_executors_are_begun_with() -> None:
+    made = Assembly(target=Target(2.0), bounds=Bounds(2, 11), cores_per_executor=4)
+    assert [whatif_answer._first_cores(cores, made) for cores in (1, 6, 30)] == [4, 4, 8]
+
+
+def test_a_run_that_is_all_warm_up_is_refused(tmp_path: Path, ask) -> None:
+    run = simulate(world(seconds=18.0, prompt=False), controller(2.0))
+    code, heard = ask(write(tmp_path, run.records))
+    assert code == 2
+    assert "give a shorter --warm-up" in " ".join(heard.split())
+    code, said = ask(str(tmp_path), "--json", "--seeds", "1", "--warm-up", "0s")
+    assert code == 0 and json.loads(said)["real"]["within_target"] > 0.0
+
+
+def test_a_policy_may_need_the_target_that_comes_with_it(checkpoint: str, ask) -> None:
+    words = ("--policy", "drs(t_min=3s)", "--target", "5s")
+    code, said = ask(checkpoint, "--json", "--seeds", "1", *words)
+    assert code == 0
+    assert json.loads(said)["asked"] == "a target of 5 s, policy drs(t_min=3 s)"
+
+
+def test_records_without_the_options_of_the_run_are_said(tmp_path: Path, records, ask) -> None:
+    where = write(tmp_path, [dataclasses.replace(one, assembly=None) for one in records])
+    code, heard = ask(where, "--json", "--seeds", "1")
+    assert code == 2 and "give its bounds with --cores" in " ".join(heard.split())
+    later = dataclasses.replace(records[40], assembly=records[0].assembly)
+    told = write(tmp_path / "told", [*records[1:40], later, *records[41:]])
+    code, said = ask(told, "--json", "--seeds", "1")
+    assert code == 0 and json.loads(said)["asked"] == "nothing changed"
+
+
+def test_the_oracle_of_several_segments_is_called_an_estimate(tmp_path: Path, ask) -> None:
+    segments = (
+        SimulatedSegment(name="main", fixed_s=0.2, stages=(Stage(name="a", work_s=5e-4),)),
+        SimulatedSegment(
+            name="cut", fixed_s=0.1, stages=(Stage(name="b", work_s=1e-3),), after="main"
+        ),
+    )
+    both = World(segments=segments, profile=constant(800.0), seconds=60.0, cores=4, prompt=False)
+    where = write(tmp_path, simulate(both, controller(3.0)).records)
+    code, said = ask(where, "--json", "--seeds", "1")
+    assert code == 0 and json.loads(said)["oracle_estimated"] is True
+    code, said = ask(where, "--seeds", "1")
+    assert code == 0 and "oracle, about" in said
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (("--load", "more"), "--load more: write a factor above 0"),
+        (("--cores", "²"), "--cores ²: write FEWEST:MOST"),
         (("--cores", "9:2"), "give a minimum from 1 up to the maximum"),
         (("--run", "7"), "has the records of 1 run"),
         (("--policy", "latenzy"), "there is no policy 'latenzy'"),
@@ -91,3 +202,11 @@ def test_a_place_without_records_is_refused(tmp_path: Path, ask) -> None:
     code, heard = ask(str(tmp_path))
     assert code == 2
     assert "is not a checkpoint" in " ".join(heard.split())
+
+
+def test_a_file_that_has_no_records_is_refused(tmp_path: Path, ask) -> None:
+    other = tmp_path / "notes.txt"
+    other.write_text("nothing\nof the kind\n")
+    code, heard = ask(str(other))
+    assert code == 2
+    assert "has no record that can be read" in " ".join(heard.split())

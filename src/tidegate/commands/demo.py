@@ -12,6 +12,7 @@ from tidegate.spark.options import option
 
 if TYPE_CHECKING:
     from tidegate.apps.surge import Surge
+    from tidegate.sim.microbatch.oracle import Oracle
 
 POLICY = option("policy")
 
@@ -88,8 +89,9 @@ def _tell(surge: "Surge", asked: dict[str, Any], picture: str, json: bool) -> No
     }
     least = _least(surge)
     if least is not None:
-        document["oracle_core_seconds"] = round(least, 1)
-        document["cost_vs_oracle"] = round(summary.core_seconds / least, 4)
+        document["oracle_core_seconds"] = round(least.core_seconds, 1)
+        document["oracle_within_target"] = round(least.within, 4)
+        document["cost_vs_oracle"] = round(summary.core_seconds / least.core_seconds, 4)
     if surge.interrupted:
         document["interrupted"] = True
     if picture:
@@ -107,9 +109,11 @@ def _tell(surge: "Surge", asked: dict[str, Any], picture: str, json: bool) -> No
             highlight=False,
         )
         if least is not None:
+            times = summary.core_seconds / least.core_seconds
+            only = "" if least.within > 0.99 else f", for {least.within:.0%} of the time on target"
             out.print(
-                f"an oracle that knows the future would have used {least:,.0f} core-seconds; this "
-                f"run used {summary.core_seconds / least:.2f} times as many",
+                f"an oracle that knows the future would have used {least.core_seconds:,.0f} "
+                f"core-seconds{only}; this run used {times:.2f} times as many",
                 highlight=False,
             )
         if picture:
@@ -118,7 +122,7 @@ def _tell(surge: "Surge", asked: dict[str, Any], picture: str, json: bool) -> No
         raise TidegateError("the state differs from a batch recomputation of the same rows")
 
 
-def _least(surge: "Surge") -> float | None:
+def _least(surge: "Surge") -> "Oracle | None":
     """The least core-seconds that hold the target; None if the run was too short to tell."""
     from tidegate.control.assembly import Assembly
     from tidegate.sim.microbatch.recorded import recorded_world
@@ -128,7 +132,9 @@ def _least(surge: "Surge") -> float | None:
         return None
     assembly = Assembly.of(document)
     try:
-        found = recorded_world(surge.records).oracle(assembly.target, assembly.bounds)
+        found = recorded_world(surge.records).oracle(
+            assembly.target, assembly.bounds, assembly.cores_per_executor
+        )
     except AskedWrongly:
         return None
-    return found.core_seconds if found.core_seconds > 0.0 else None
+    return found if found.core_seconds > 0.0 else None

@@ -1,6 +1,7 @@
 """What the controller of a recorded run was built from, changed as a person asks."""
 
 import dataclasses
+from collections.abc import Sequence
 
 from tidegate.control.assembly import Assembly
 from tidegate.control.bounds import Bounds
@@ -14,7 +15,7 @@ from tidegate.units import parse_duration
 def assembly_of_run(
     first: Record, policy: str | None, target: str | None, bounds: Bounds | None
 ) -> Assembly:
-    """The assembly of the run, changed as asked."""
+    """The assembly of the run, by a record that tells it, changed as asked."""
     if first.assembly is not None:
         made = Assembly.of(first.assembly)
     elif bounds is None:
@@ -26,14 +27,25 @@ def assembly_of_run(
         made = Assembly(
             target=Target(first.target_s or 1.0), bounds=bounds, policy=policy_name(first.policy)
         )
-    if bounds is not None:
-        made = dataclasses.replace(made, bounds=bounds)
-    if policy is not None:
-        made = dataclasses.replace(made, policy=policy_name(policy))
-    if target is not None:
-        goal = Target(parse_duration(target), made.target.percentile)
-        made = dataclasses.replace(made, target=goal)
-    return made
+    # All at once: a policy's options may hold for the new target alone.
+    return dataclasses.replace(
+        made,
+        bounds=made.bounds if bounds is None else bounds,
+        policy=made.policy if policy is None else policy_name(policy),
+        target=made.target
+        if target is None
+        else Target(parse_duration(target), made.target.percentile),
+    )
+
+
+def first_known(records: Sequence[Record]) -> Record:
+    """The first record of a run that tells its options; if none does, the first of all."""
+    return next((one for one in records if one.assembly is not None), records[0])
+
+
+def acting(made: Assembly) -> Assembly:
+    """The same, but its decisions are acted on: a dry run shows nothing of what they would do."""
+    return dataclasses.replace(made, limits=dataclasses.replace(made.limits, dry_run=False))
 
 
 def parse_bounds(text: str | None) -> Bounds | None:
@@ -41,7 +53,7 @@ def parse_bounds(text: str | None) -> Bounds | None:
     if text is None:
         return None
     parts = text.split(":")
-    if not all(part.isdigit() for part in parts) or len(parts) > 2:
+    if not all(part.isdecimal() for part in parts) or len(parts) > 2:
         raise AskedWrongly(f"--cores {text}: write FEWEST:MOST, such as 1:20")
     least, most = int(parts[0]), int(parts[-1])
     if not 1 <= least <= most:

@@ -6,7 +6,7 @@ import typer
 
 from tidegate.commands.checkpoint import read_checkpoint
 from tidegate.commands.output import Json, err, print_json
-from tidegate.commands.recorded_assembly import assembly_of_run, parse_bounds
+from tidegate.commands.recorded_assembly import acting, assembly_of_run, first_known, parse_bounds
 from tidegate.errors import AskedWrongly
 from tidegate.units import parse_duration
 
@@ -36,8 +36,9 @@ def whatif(
 
     The recorded load goes through the simulator, with the costs that were learned from the records
     and the same controller as on Spark. First the run is simulated as it was, and compared with
-    what really happened: that is how far to trust the rest. The oracle is the least that any
-    controller could have used, had it known the future.
+    what really happened: that is how far to trust the rest. Of a dry run, it simulates what acting
+    on its decisions would have done. The oracle is the least that holds the target in every
+    micro-batch with these costs and the future known; for several segments it is an estimate.
     """
     # Imported here because it loads every policy and the simulator: `--help` should be quick.
     from tidegate.commands.whatif_answer import answer, print_answer
@@ -47,9 +48,14 @@ def whatif(
     if not 0 <= run <= len(runs):
         raise AskedWrongly(f"--run {run}: this checkpoint has the records of {len(runs)} run(s)")
     records = runs[run - 1]
-    bounds = parse_bounds(cores)
-    as_it_was = assembly_of_run(records[0], None, None, None if records[0].assembly else bounds)
-    asked = assembly_of_run(records[0], policy, target, bounds)
+    bounds, known = parse_bounds(cores), first_known(records)
+    if known.assembly is None and bounds is not None:
+        _say(
+            "the options of this run are not on record; it is simulated as it was with the bounds"
+            " of --cores and the default options, so its self-check may be off"
+        )
+    as_it_was = assembly_of_run(known, None, None, None if known.assembly else bounds)
+    asked = acting(assembly_of_run(known, policy, target, bounds))
     found = answer(
         records,
         as_it_was,
@@ -57,12 +63,16 @@ def whatif(
         load=_factor(load),
         warm_up_s=parse_duration(warm_up) if warm_up not in ("0", "0s") else 0.0,
         seeds=seeds or None,
-        say=lambda text: err.print(f"tidegate: {text}", style="dim"),
+        say=_say,
     )
     if json:
         print_json(found.document())
     else:
         print_answer(found)
+
+
+def _say(text: str) -> None:
+    err.print(f"tidegate: {text}", style="dim", highlight=False, markup=False, soft_wrap=True)
 
 
 def _factor(text: str) -> float:

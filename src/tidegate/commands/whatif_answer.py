@@ -11,6 +11,7 @@ from tidegate.commands.output import out
 from tidegate.control.assembly import Assembly
 from tidegate.control.record import Record
 from tidegate.control.replay import as_it_began
+from tidegate.errors import AskedWrongly
 from tidegate.sim.microbatch.oracle import Oracle
 from tidegate.sim.microbatch.pipeline import simulate
 from tidegate.sim.microbatch.recorded import RecordedWorld, recorded_world
@@ -31,8 +32,9 @@ class Case:
     """The share of the judged seconds within the target."""
     core_seconds: float
     changes: float
-    mean_s: float
-    p95_s: float
+    mean_s: float | None
+    """None if no row was done in the judged time."""
+    p95_s: float | None
     spread: tuple[float, float] | None = None
     """The lowest and the highest core-seconds among the simulated runs; None for a real run."""
 
@@ -69,12 +71,12 @@ class Answer:
     @property
     def off_points(self) -> float:
         """Simulated minus real share of the seconds within target, in percentage points."""
-        return 100.0 * (self.again.within - self.real.within)
+        return _off_points(self.real, self.again)
 
     @property
     def off_cost(self) -> float:
         """Simulated over real core-seconds, minus 1."""
-        return self.again.core_seconds / max(self.real.core_seconds, 1e-9) - 1.0
+        return _off_cost(self.real, self.again)
 
     def document(self) -> dict[str, Any]:
         """For JSON: what was asked for, the real run, and how far its simulation is off.
@@ -106,22 +108,24 @@ def answer(
     seeds: int | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Answer:
-    """Simulate a run as it was, and as it is asked for."""
+    """Simulate a run as it was, say how far off that is, and then as it is asked for."""
+    real = _case(records, warm_up_s, as_it_was)
     recorded = recorded_world(records)
     seconds = recorded.world.seconds
     count = seeds or max(1, min(_SEEDS, round(_SIMULATED_S / max(seconds, 1.0))))
     say(f"simulating {seconds:,.0f} s of load as it was, {count} time(s)")
-    again = _simulated(recorded, records[0], as_it_was, warm_up_s, count)
+    again = _simulated(recorded, records[0], as_it_was, warm_up_s, count, say)
+    say(_trust(real, again))
     changed = asked != as_it_was or load != 1.0
-    other = recorded.changed(load=load)
     found, least = None, None
     title = _words(as_it_was, asked, load)
     if changed:
         say(f"simulating it with {title}")
-        found = _simulated(other, records[0], asked, warm_up_s, count)
+        other = recorded.changed(load=load, cores=_first_cores(recorded.world.cores, asked))
+        found = _simulated(other, records[0], asked, warm_up_s, count, say)
         least = other.oracle(asked.target, asked.bounds, asked.cores_per_executor)
     return Answer(
-        real=_case(records, warm_up_s, as_it_was),
+        real=real,
         again=again,
         asked=found,
         oracle=recorded.oracle(as_it_was.target, as_it_was.bounds, as_it_was.cores_per_executor),
@@ -131,24 +135,37 @@ def answer(
     )
 
 
+def _first_cores(recorded: int, asked: Assembly) -> int:
+    """The cores to begin with: those of the run, as far as the bounds allow, in whole executors."""
+    step = asked.cores_per_executor
+    least = -(-asked.bounds.least // step) * step
+    return max(asked.bounds.clamp(recorded) // step * step, least)
+
+
 def _simulated(
-    recorded: RecordedWorld, first: Record, assembly: Assembly, warm_up_s: float, seeds: int
+    recorded: RecordedWorld,
+    first: Record,
+    assembly: Assembly,
+    warm_up_s: float,
+    seeds: int,
+    say: Callable[[str], None],
 ) -> Case:
-    cases = [
-        _case(
-            simulate(recorded.changed(seed=seed).world, as_it_began(first, assembly)).records,
-            warm_up_s,
-            assembly,
+    cases = []
+    for seed in range(1, seeds + 1):
+        run = simulate(recorded.changed(seed=seed).world, as_it_began(first, assembly))
+        one = _case(run.records, warm_up_s, assembly)
+        cases.append(one)
+        say(
+            f"{seed} of {seeds}: {one.within:.1%} of the seconds within target,"
+            f" {one.core_seconds:,.0f} core-seconds"
         )
-        for seed in range(1, seeds + 1)
-    ]
     used = [one.core_seconds for one in cases]
     return Case(
         within=_mean([one.within for one in cases]),
         core_seconds=_mean(used),
         changes=_mean([one.changes for one in cases]),
-        mean_s=_mean([one.mean_s for one in cases]),
-        p95_s=_mean([one.p95_s for one in cases]),
+        mean_s=_mean_of_known([one.mean_s for one in cases]),
+        p95_s=_mean_of_known([one.p95_s for one in cases]),
         spread=(min(used), max(used)),
     )
 
@@ -157,16 +174,43 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
+def _mean_of_known(values: Sequence[float | None]) -> float | None:
+    known = [one for one in values if one is not None]
+    return _mean(known) if known else None
+
+
+def _off_points(real: Case, again: Case) -> float:
+    return 100.0 * (again.within - real.within)
+
+
+def _off_cost(real: Case, again: Case) -> float:
+    return again.core_seconds / max(real.core_seconds, 1e-9) - 1.0
+
+
+def _trust(real: Case, again: Case) -> str:
+    return (
+        f"The simulation of the run as it was is off by {_off_points(real, again):+.1f} points of"
+        f" the seconds within target and by {_off_cost(real, again):+.1%} of the core-seconds."
+        " Expect the prediction to be off by as much."
+    )
+
+
 def _case(records: Sequence[Record], warm_up_s: float, assembly: Assembly) -> Case:
     found = summarise(
         records, warm_up_s=warm_up_s, statistic=_STATISTICS[assembly.target.percentile]
     )
+    if found.within_target is None:
+        raise AskedWrongly(
+            f"nothing of this run can be judged: it has {found.seconds:,.0f} s, of which the first"
+            f" {warm_up_s:g} s do not count, and no row was there in the others; give a shorter"
+            " --warm-up, such as 0s, or ask about a longer run"
+        )
     return Case(
-        within=1.0 if found.within_target is None else found.within_target,
+        within=found.within_target,
         core_seconds=found.core_seconds,
         changes=float(found.changes),
-        mean_s=found.mean_s or 0.0,
-        p95_s=found.p95_s or 0.0,
+        mean_s=found.mean_s,
+        p95_s=found.p95_s,
     )
 
 
@@ -178,6 +222,8 @@ def _words(before: Assembly, after: Assembly, load: float) -> str:
         parts.append(f"{after.bounds.least} to {after.bounds.most} cores")
     if after.policy != before.policy:
         parts.append(f"policy {after.policy}")
+    if before.limits.dry_run and not after.limits.dry_run:
+        parts.append("decisions acted on, where the run was dry")
     if load != 1.0:
         parts.append(f"{load:g} times the load")
     return ", ".join(parts) or "nothing changed"
@@ -187,19 +233,21 @@ def _oracle_document(found: Oracle) -> dict[str, float]:
     return {
         "oracle_core_seconds": round(found.core_seconds, 1),
         "oracle_within_target": round(found.within, 4),
+        "oracle_estimated": found.estimated,
     }
 
 
 def print_answer(found: Answer) -> None:
-    """Print the answer as a table, and how far to trust it."""
+    """Print how far to trust the answer, and the answer as a table."""
+    out.print(_trust(found.real, found.again), highlight=False)
     columns: list[tuple[str, Case | None, Oracle]] = [
         ("as it was", found.real, found.oracle),
         ("simulated", found.again, found.oracle),
-        ("oracle", None, found.oracle),
+        (_oracle_name("oracle", found.oracle), None, found.oracle),
     ]
     if found.asked is not None and found.asked_oracle is not None:
         columns.append(("what if", found.asked, found.asked_oracle))
-        columns.append(("its oracle", None, found.asked_oracle))
+        columns.append((_oracle_name("its oracle", found.asked_oracle), None, found.asked_oracle))
     title = f"{found.seconds:,.0f} s of load; what if: {found.title}"
     table = Table(title=title, title_justify="left")
     table.add_column("")
@@ -209,11 +257,10 @@ def print_answer(found: Answer) -> None:
     for label, *values in zip(_LABELS, *cells, strict=True):
         table.add_row(label, *values)
     out.print(table)
-    out.print(
-        f"The simulation of the run as it was is off by {found.off_points:+.1f} points of the"
-        f" seconds within target and by {found.off_cost:+.1%} of the core-seconds. Expect"
-        " the prediction to be off by as much."
-    )
+
+
+def _oracle_name(name: str, least: Oracle) -> str:
+    return f"{name}, about" if least.estimated else name
 
 
 _LABELS = (
@@ -239,6 +286,5 @@ def _cells(case: Case | None, least: Oracle) -> list[str]:
         f"{case.core_seconds / 3600.0:,.2f}",
         f"{of:.2f}",
         f"{case.changes:.0f}",
-        f"{case.mean_s:.2f} s",
-        f"{case.p95_s:.2f} s",
+        *("-" if one is None else f"{one:.2f} s" for one in (case.mean_s, case.p95_s)),
     ]
