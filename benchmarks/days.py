@@ -7,6 +7,7 @@ compared with the oracle's, which knows the future and pays for cores from when 
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from tidegate.benching import Bench, Options, at_least, at_most
 from tidegate.control.assemble import new_controller
 from tidegate.control.assembly import Assembly
 from tidegate.control.bounds import Bounds
+from tidegate.control.decision import hold
+from tidegate.control.measurement import Measurement
 from tidegate.control.record import Record
 from tidegate.control.target import Target
 from tidegate.errors import AskedWrongly
@@ -25,6 +28,7 @@ from tidegate.models.microbatch.batch_cost import BatchCost
 from tidegate.sim.microbatch.oracle import OracleSegment, oracle
 from tidegate.sim.microbatch.pipeline import PipelineSimulation
 from tidegate.sim.microbatch.world import SimulatedSegment, Stage, World
+from tidegate.view.summary import summarise
 from tidegate.workload.profile import Profile, steps
 from tidegate.workload.trace import read_trace
 from tidegate.workload.weeks import office_like
@@ -49,7 +53,7 @@ class Day:
     """One day of a run."""
 
     within: float
-    """The share of its ticks that were within the target."""
+    """The share of its seconds that were within the target."""
     core_seconds: float
     changes: int
 
@@ -111,27 +115,37 @@ def run_days(
             record = controller.tick(measurement)
             notes = record.decision.notes
         elif restart_s < now_s <= restart_s + _DOWN_S:
-            continue
+            record = _undecided(tick, measurement)
         else:
             record = controller.tick(measurement)
         if record.acted:
             body.act(record.decision)
         records.append(record)
-    return Days(_by_day(records), size, notes)
+    return Days(by_day(records), size, notes)
 
 
-def _by_day(records: list[Record]) -> tuple[Day, ...]:
+def _undecided(tick: int, measurement: Measurement) -> Record:
+    """A tick while no controller runs: it is judged and paid for like any other."""
+    return Record(
+        tick=tick,
+        policy="none",
+        target_s=TARGET_S,
+        measurement=measurement,
+        decision=hold("there is no controller"),
+        acted=False,
+    )
+
+
+def by_day(records: Sequence[Record]) -> tuple[Day, ...]:
+    """Each day by itself, judged as any run is: a second in which no batch ended counts, too."""
     days: dict[int, list[Record]] = {}
     for record in records:
         number = int((record.measurement.at_s - _MONDAY_S - 1e-6) // 86_400)
         days.setdefault(number, []).append(record)
     found = []
     for mine in days.values():
-        judged = [one.measurement.latency for one in mine if one.measurement.latency is not None]
-        within = sum(one.mean_s <= TARGET_S for one in judged) / max(len(judged), 1)
-        spent = sum(one.measurement.cores_granted for one in mine) * TICK_S
-        spent *= 86_400 / max(len(mine) * TICK_S, 1.0) if len(mine) * TICK_S > 80_000 else 1.0
-        found.append(Day(within, spent, sum(one.decision.cores is not None for one in mine)))
+        summary = summarise(mine)
+        found.append(Day(summary.within_target or 0.0, summary.core_seconds, summary.changes))
     return tuple(found)
 
 
