@@ -21,7 +21,9 @@ from tidegate.apps.running import run_batches
 from tidegate.apps.waiting import waiting_map
 from tidegate.benching import Aim, Bench, Options, at_least, at_most
 from tidegate.control.allocation.allocate import assign
+from tidegate.control.drs_options import MODELS
 from tidegate.control.record import Record
+from tidegate.errors import AskedWrongly, nearest
 from tidegate.models.queueing.stations import Queues
 from tidegate.pipelines.stream import Stream, pipeline
 from tidegate.spark.session import session
@@ -29,6 +31,8 @@ from tidegate.spark.sources.arrivals import arrivals
 from tidegate.spark.start import start
 from tidegate.workload.profile import Profile, constant, steps
 
+OPTIONS = ("minute", "t-max", "figure", "model")
+FIGURES = ("8", "9")
 NAMES = ("extract", "match", "aggregate")
 SCALE = 10.0
 """Rows per tuple of the paper: its rates times this, its service times divided by it."""
@@ -43,6 +47,17 @@ CHANGES = ((0.0, 6.0), (6.0, 12.0), (21.0, 6.0), (34.0, 18.0))
 """Minutes and frames per second of figure 9 (a)."""
 T_MIN_SHARE = 0.45
 _WINDOW = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What to run."""
+
+    minute_s: float
+    """How long a paper's minute is here."""
+    t_max_s: float
+    figures: tuple[str, ...]
+    model: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +89,46 @@ class _Ran:
 
 def run(options: Options) -> Bench:
     """Figure 8, then figure 9 (a) with windows of 6 and of 3 minutes."""
-    minute_s = float(options.extra.get("minute", 1.0 if options.quick else 3.0))
-    t_max_s = float(options.extra.get("t-max", 4.0))
-    figure = options.extra.get("figure")
-    model = options.extra.get("model", "mmk")
+    asked = asked_of(options)
     results: list[dict[str, Any]] = []
     aims: list[Aim] = []
     spark = session("local[24]", "bench-drs")
     options.say("warming up")
     _warm_up(spark)
-    if figure in (None, "8"):
-        aims += _figure_8(spark, options, results, minute_s, model)
-    if figure in (None, "9"):
-        aims += _figure_9(spark, options, results, minute_s, t_max_s, model)
+    if "8" in asked.figures:
+        aims += _figure_8(spark, options, results, asked.minute_s, asked.model)
+    if "9" in asked.figures:
+        aims += _figure_9(spark, options, results, asked.minute_s, asked.t_max_s, asked.model)
     return Bench("drs", results, aims)
+
+
+def asked_of(options: Options) -> Asked:
+    """The options as they are used; wrong ones are refused before Spark is started."""
+    for name in options.extra:
+        if name not in OPTIONS:
+            raise AskedWrongly(f"bench drs has no option '--{name}'{nearest(name, OPTIONS)}")
+    figure, model = options.extra.get("figure"), options.extra.get("model", "mmk")
+    if figure is not None and figure not in FIGURES:
+        raise AskedWrongly(f"there is no figure '{figure}' here; give {' or '.join(FIGURES)}")
+    if model not in MODELS:
+        raise AskedWrongly(f"there is no model '{model}'{nearest(model, MODELS)}")
+    return Asked(
+        minute_s=_seconds(options, "minute", 1.0 if options.quick else 3.0),
+        t_max_s=_seconds(options, "t-max", 4.0),
+        figures=FIGURES if figure is None else (figure,),
+        model=model,
+    )
+
+
+def _seconds(options: Options, name: str, usual_s: float) -> float:
+    given = options.extra.get(name, str(usual_s))
+    try:
+        seconds = float(given)
+    except ValueError:
+        seconds = 0.0
+    if not 0.1 <= seconds <= 600.0:
+        raise AskedWrongly(f"--{name} {given} is not possible; give 0.1 to 600 seconds")
+    return seconds
 
 
 def right_split(rate: float, service: Sequence[float], cores: int) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ from tidegate.benching import Aim, Bench, Options, at_least, at_most
 from tidegate.commands.recorded_assembly import assembly_of_run
 from tidegate.commands.whatif_answer import answer
 from tidegate.control.record import Record
+from tidegate.sim.microbatch.oracle import Oracle
 from tidegate.spark.session import session
 from tidegate.view.summary import summarise
 
@@ -82,9 +83,7 @@ def run(options: Options) -> Bench:
         results,
         [
             at_least(f"seconds within {TARGET_S:g} s", ours["within_target"], 0.98),
-            at_most(
-                "core-seconds over the oracle's", ours["core_seconds"] / least.core_seconds, 1.25
-            ),
+            *against_oracle(ours["core_seconds"], least),
             at_most("core-seconds over static peak's", share, 0.6),
             at_most("whatif: points off", abs(found.off_points), 3.0),
             at_most("whatif: core-seconds off", abs(found.off_cost), 0.07),
@@ -98,3 +97,14 @@ def run(options: Options) -> Bench:
             ),
         ],
     )
+
+
+def against_oracle(core_seconds: float, least: Oracle) -> list[Aim]:
+    """How near to the oracle, which has to hold the target itself.
+
+    Where no cores hold it, the oracle takes all of them, and is easy to come near to.
+    """
+    return [
+        at_most("core-seconds over the oracle's", core_seconds / least.core_seconds, 1.25),
+        at_least("the oracle's seconds within target", least.within, 0.99),
+    ]
