@@ -146,13 +146,42 @@ class Analogues(Remembered):
         """The present weight of each similarity measure."""
         return self._belief.copy()
 
-    def miss(self, at_s: float) -> None:
-        """Pass over a minute of which nothing was measured, which ended at `at_s`."""
-        now = self._begin(at_s)
-        self._log_load[now] = np.nan
-        self._gap_before = bool(self._good)
-        self._describe(now)
-        self._complete(now - self.lead - self.length)
+    def miss(self, at_s: float, minutes: int = 1) -> None:
+        """Pass over minutes of which nothing was measured, the last of which ended at `at_s`.
+
+        Once no window reaches back before the gap, its minutes are all alike but for their time.
+        These are filled in at once, because a gap of a week has ten thousand of them.
+        """
+        one_by_one = min(minutes, self.lead + self.length + 1)
+        for left in range(minutes - 1, minutes - 1 - one_by_one, -1):
+            now = self._begin(at_s - 60.0 * left)
+            self._log_load[now] = np.nan
+            self._gap_before = bool(self._good)
+            self._describe(now)
+            self._complete(now - self.lead - self.length)
+        left = minutes - one_by_one
+        while left > 0:
+            left -= self._miss_at_once(at_s, left)
+
+    def _miss_at_once(self, at_s: float, left: int) -> int:
+        """Fill in as many of the missing minutes that are left as there is room for."""
+        self._make_room()
+        begin = self._minutes - self._first
+        count = min(left, len(self._log_load) - begin)
+        end = begin + count
+        before, after = np.arange(count), begin - self.lead - self.length
+        self._log_load[begin:end] = np.nan
+        self._minute[begin:end] = round(at_s / 60.0) - left + 1 + before
+        self._level[begin:end] = self._level[begin - 1]
+        self._excess[begin:end] = self._excess[begin - 1]
+        self._slope[begin:end] = self._slope[begin - 1]
+        self._age[begin:end] = np.minimum(self._minutes + 1 + before - self._surge_at, 600)
+        self._bins[after : after + count] = -1
+        self._surge[after : after + count] = 0
+        self._minutes += count
+        last = self._first + after + count - 1
+        self._awaiting = [one for one in self._awaiting if one[0] > last]
+        return count
 
     def observe(self, load: float, at_s: float) -> None:
         """Learn the load of one minute, which ended at `at_s`."""

@@ -7,7 +7,9 @@ one. The variance of a k-step forecast sums psi_0..psi_(k-1); eq. 13 has one ter
 """
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -109,6 +111,10 @@ class ArmaFitter:
         self._max_p, self._max_q = max_order
         self._with_mean = with_mean
         self._solutions: dict[Order, Vector] = {}
+
+    def fits(self, order: Order) -> bool:
+        """Whether the order is one of those that it fits."""
+        return 0 <= order[0] <= self._max_p and 0 <= order[1] <= self._max_q
 
     def fit_best(self, values: ArrayLike, *, tolerance: float = TOLERANCE) -> Arma:
         """Fit all orders and return the model with the lowest AIC, except (0, 0), as in IV-C."""
@@ -227,6 +233,7 @@ class ArmaForecaster(Remembered):
     """
 
     _LEARNED = ("_values", "_order", "_since_selection")
+    _LIKE: ClassVar = {"_order": (0, 0)}
 
     def __init__(
         self, window: int = 100, max_order: Order = (3, 3), reselect_steps: int = 60
@@ -243,6 +250,12 @@ class ArmaForecaster(Remembered):
     def model(self) -> Arma | None:
         """The model behind the last forecast; None if values were too few or all the same."""
         return self._fitted
+
+    def recall(self, learned: Mapping[str, Any], age_s: float) -> None:
+        """Begin with the window of an earlier run; an order that is not fitted here is left out."""
+        super().recall(learned, age_s)
+        if self._order is not None and not self._fitter.fits(self._order):
+            self._order = None
 
     def observe(self, value: float, at_s: float) -> None:
         """Add one value to the sliding window."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from tidegate.errors import AskedWrongly
-from tidegate.forecast.remembering import Remembered
+from tidegate.forecast.remembering import Remembered, finite, held
 
 Vector = NDArray[np.float64]
 
@@ -34,6 +34,8 @@ class AdaptiveConformal(Remembered):
 
     It keeps `memory` scores; each weighs `fading` times as much as the next newer one. `prior_sd`
     is the assumed standard deviation of a score before there are any, and counts as `prior` scores.
+    Scores of an earlier run weigh less the older they are, so that the first ones of a new run
+    count for more.
     """
 
     _LEARNED = ("_scores", "_seen")
@@ -55,7 +57,9 @@ class AdaptiveConformal(Remembered):
         self._fading = fading
         self._gain = gain
         self._prior: Vector = prior_sd * ndtri((np.arange(prior) + 0.5) / prior)
-        self._seen = 0
+        self._aged: deque[float] = deque(maxlen=memory)
+        """What age has left of the weight of each of the scores."""
+        self._seen = 0.0
         self._shifts: dict[float, float] = {}
         self._ordered: tuple[Vector, Vector, float] | None = None
 
@@ -80,17 +84,29 @@ class AdaptiveConformal(Remembered):
             moved = shift + self._gain * (outcome - (1.0 - rho))
             self._shifts[rho] = min(max(moved, -LARGEST_SHIFT), LARGEST_SHIFT)
         self._scores.append(float(score))
-        self._seen += 1
+        self._aged.append(1.0)
+        self._seen += 1.0
         self._ordered = None
 
     def learned(self) -> dict[str, Any]:
         """The scores, and where the level of each coverage is."""
-        return {**super().learned(), "shifts": list(map(list, self._shifts.items()))}
+        aged = [] if min(self._aged, default=1.0) == 1.0 else [round(one, 6) for one in self._aged]
+        shifts = list(map(list, self._shifts.items()))
+        return {**super().learned(), "aged": aged, "shifts": shifts}
 
     def recall(self, learned: Mapping[str, Any], age_s: float) -> None:
-        """Begin with the scores of an earlier run."""
+        """Begin with the scores of an earlier run, and the level drawn back by their age."""
         super().recall(learned, age_s)
-        self._shifts = {float(rho): float(shift) for rho, shift in learned.get("shifts", [])}
+        left = held(age_s)
+        aged = [min(max(finite(one), 0.0), 1.0) for one in learned.get("aged", ())]
+        aged = aged[-len(self._scores) :] if self._scores else []
+        aged += [1.0] * (len(self._scores) - len(aged))
+        self._aged = deque((left * one for one in aged), maxlen=self._aged.maxlen)
+        self._seen = left * max(self._seen, 0.0)
+        self._shifts = {
+            finite(rho): left * min(max(finite(shift), -LARGEST_SHIFT), LARGEST_SHIFT)
+            for rho, shift in learned.get("shifts", ())
+        }
         self._ordered = None
 
     def _margin(self, tail: float) -> float:
@@ -109,6 +125,7 @@ class AdaptiveConformal(Remembered):
             values = np.concatenate([self._prior, np.array(self._scores)])
             weights = np.ones(values.size)
             weights[self._prior.size :] = self._fading ** np.arange(count)[::-1]
+            weights[self._prior.size :] *= np.array(self._aged)
             # The prior loses weight with every score, faster than by its share alone.
             weights[: self._prior.size] = self._prior.size / (self._prior.size + self._seen)
             order = np.argsort(values, kind="stable")

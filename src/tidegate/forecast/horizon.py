@@ -13,7 +13,7 @@ from typing import Any
 
 from tidegate.errors import AskedWrongly
 from tidegate.forecast.conformal import AdaptiveConformal
-from tidegate.forecast.remembering import Remembered, plain
+from tidegate.forecast.remembering import Remembered, finite, held, plain
 
 FEWEST = 12
 """Scores before a candidate may be used."""
@@ -46,6 +46,16 @@ class _Candidate(Remembered):
     loss: float = 0.0
     weight: float = 0.0
     scores: int = 0
+
+    def recall(self, learned: Mapping[str, Any], age_s: float) -> None:
+        """Begin with the scores of an earlier run.
+
+        New ones soon outweigh old ones, and very old ones have to be earned again.
+        """
+        super(_Candidate, self).recall(learned, age_s)  # slots make another class of this one
+        left = held(age_s)
+        self.loss, self.weight = left * self.loss, left * self.weight
+        self.scores = round(left * self.scores) if self.weight > 0.0 else 0
 
     def mean_loss(self) -> float:
         return self.loss / self.weight if self.scores >= FEWEST else math.inf
@@ -138,16 +148,30 @@ class HorizonSelection:
         return {"lengths": lengths, "open": said, "times_s": times, "smooth": self._smooth}
 
     def recall(self, learned: Mapping[str, Any], age_s: float) -> None:
-        """Begin with how the candidates did in an earlier run."""
-        self._open = [_Open(until_s, *one) for until_s, *one in learned["open"]]
-        self._last_s, self._opened_s, self._length_s = map(float, learned["times_s"])
-        self._smooth = float(learned["smooth"])
-        for length, one in learned["lengths"].items():
-            self._selected[int(length)] = one["selected"]
-            known = self._by_length.setdefault(int(length), {})
+        """Begin with how the candidates did in an earlier run, by the age of that."""
+        self._open = [
+            _Open(
+                finite(until_s),
+                int(length),
+                {str(name): finite(point) for name, point in points.items() if point > 0.0},
+                finite(highest),
+            )
+            for until_s, length, points, highest in learned["open"]
+        ]
+        times_s = [float(one) for one in learned["times_s"]]
+        if any(map(math.isnan, times_s)):
+            raise ValueError("a time is not a number")
+        self._last_s, self._opened_s, self._length_s = times_s
+        self._smooth = finite(learned["smooth"])
+        for text, one in learned["lengths"].items():
+            length, known = int(text), {}
             for name, candidate in one["candidates"].items():
                 known[name] = _Candidate()
                 known[name].recall(candidate, age_s)
+            self._by_length[length] = known
+            selected = one["selected"]
+            if selected in known and known[selected].mean_loss() < math.inf:
+                self._selected[length] = selected
 
     def _judge(self, one: _Open) -> None:
         if one.highest <= 0.0:

@@ -7,8 +7,9 @@ as much today.
 """
 
 import math
+from typing import ClassVar
 
-from tidegate.forecast.minute_rates import MinuteRates
+from tidegate.forecast.minute_rates import MINUTE_S, MinuteRates
 from tidegate.forecast.remembering import Remembered
 
 DAYS_BACK = (1, 2, 7)
@@ -18,6 +19,8 @@ _DAY = 24 * 60
 _HOUR = 60
 _EARLY = 1
 """Minutes by which a rise may come earlier than on another day."""
+_NEAR = 2
+"""Minutes before and after a time of another day that are averaged."""
 _HIGHER = 1.1
 """A load may be expected to exceed that of the other day by this factor, at the same level."""
 _FADING = 0.8
@@ -30,6 +33,7 @@ class SameTime(Remembered):
     """Looks up rises in the history of minutes, and learns how often they come again."""
 
     _LEARNED = ("kept", "_awaited")
+    _LIKE: ClassVar = {"_awaited": (0, 0.0)}
 
     def __init__(self) -> None:
         self.kept = 0.5
@@ -85,6 +89,18 @@ class SameTime(Remembered):
         if came or now >= until:
             self.kept = _FADING * self.kept + (1.0 - _FADING) * float(came)
             self._awaited = None
+
+
+def usual_rate(at_s: float, history: MinuteRates) -> float | None:
+    """The load at this time on the other days that are known, the highest of them; else None.
+
+    It is what to expect where no load was measured for so long that the last one says nothing.
+    """
+    now = math.floor(at_s / MINUTE_S)
+    rates = (
+        _mean(history, now - days * _DAY - _NEAR, now - days * _DAY + _NEAR) for days in DAYS_BACK
+    )
+    return max((rate for rate in rates if rate is not None), default=None)
 
 
 def _mean(history: MinuteRates, first: int, last: int) -> float | None:

@@ -8,6 +8,7 @@ each distance give the variance: both are measured, not assumed.
 """
 
 from collections import deque
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,7 +76,12 @@ class SeasonalForecaster(Remembered):
         "_weights",
         "_cross_moment",
         "_predicted_moment",
+        "_predicted",
+        "_predicted_moves",
+        "_from_log",
+        "_predicted_at",
     )
+    _LIKE: ClassVar = {"_settling": (0.0, 0.0), "_at_s": 0.0}
 
     def __init__(self, step_s: float = 60.0, error_fading: float = 0.995) -> None:
         if not step_s > 0:

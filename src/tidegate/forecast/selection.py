@@ -16,7 +16,7 @@ import numpy as np
 from tidegate.errors import AskedWrongly
 from tidegate.forecast import Forecast, Forecaster
 from tidegate.forecast.conformal import AdaptiveConformal
-from tidegate.forecast.remembering import Remembered
+from tidegate.forecast.remembering import Remembered, finite
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +99,15 @@ class SelectedForecaster(Remembered):
 
     def recall(self, learned: Mapping[str, Any], age_s: float) -> None:
         """Begin with what the candidates of an earlier run learned."""
+        before = self._selected
         super().recall(learned, age_s)
+        if self._selected not in self._candidates:
+            self._selected = before
         said = learned.get("predicted", [])
-        self._predicted = deque(_Predicted(int(step), dict(points)) for step, points in said)
+        self._predicted = deque(
+            _Predicted(int(step), {name: finite(points[name]) for name in self._candidates})
+            for step, points in said
+        )
 
     def _judge(self, points: dict[str, float]) -> None:
         highest = max(list(self._recent)[-self._cycle :])

@@ -1,6 +1,7 @@
 """Baseline forecasters: the last value, and the largest of the last few."""
 
 from collections import deque
+from typing import ClassVar
 
 import numpy as np
 
@@ -13,6 +14,7 @@ class LastValue(Remembered):
     """Forecasts the last value, with the variance of a random walk of the recent step size."""
 
     _LEARNED = ("_last", "_squares", "_weight")
+    _LIKE: ClassVar = {"_last": 0.0}
 
     def __init__(self, fading: float = 0.98) -> None:
         self._fading = fading

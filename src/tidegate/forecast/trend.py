@@ -1,5 +1,7 @@
 """Holt's damped trend: a ramp is extrapolated, with a slope that decays."""
 
+from typing import ClassVar
+
 import numpy as np
 
 from tidegate.errors import AskedWrongly
@@ -11,6 +13,7 @@ class DampedTrend(Remembered):
     """Exponential smoothing of level and slope; the variance grows with the steps ahead."""
 
     _LEARNED = ("_level", "_slope", "_squares", "_weight")
+    _LIKE: ClassVar = {"_level": 0.0}
 
     def __init__(
         self, level: float = 0.6, slope: float = 0.3, damping: float = 0.85, fading: float = 0.95

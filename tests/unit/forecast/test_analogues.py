@@ -74,3 +74,24 @@ def test_a_silence_that_lasts_is_believed() -> None:
 def test_memory_is_bounded_and_time_goes_on() -> None:
     analogues = watched(noisy(3000), memory=300)
     assert analogues.outlook().level == pytest.approx(100.0, rel=0.2)
+
+
+@pytest.mark.parametrize(("before", "gap"), [(3, 1), (40, 3), (40, 500), (300, 4000), (0, 70)])
+def test_a_gap_at_once_is_the_same_as_minute_by_minute(before: int, gap: int) -> None:
+    rng = np.random.default_rng(before)
+    one, other = (Analogues(lead=0, length=4, memory=1000) for _ in range(2))
+    loads = np.exp(rng.normal(5.0, 0.4, before + 200))
+    for number in range(before):
+        for analogues in (one, other):
+            analogues.observe(float(loads[number]), 60.0 * (number + 1))
+            analogues.outlook()
+    for number in range(gap):
+        one.miss(60.0 * (before + number + 1))
+    other.miss(60.0 * (before + gap), gap)
+    for number in range(before, before + 200):
+        for analogues in (one, other):
+            analogues.observe(float(loads[number]), 60.0 * (gap + number + 1))
+        first, second = one.outlook(), other.outlook()
+        assert first.level == second.level
+        np.testing.assert_array_equal(first.highest_above, second.highest_above)
+    np.testing.assert_array_equal(one.belief, other.belief)

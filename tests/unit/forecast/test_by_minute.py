@@ -1,5 +1,7 @@
 """The forecasters of minutes learn what follows the clock, and never all in one tick."""
 
+import json
+
 import pytest
 
 from tidegate.forecast.by_minute import MinuteForecasts
@@ -78,3 +80,54 @@ def test_a_longer_horizon_gets_its_analogues_from_the_history() -> None:
     forecasts.observe([one])
     forecasts.finish()
     assert forecasts.points(600.0, at_s, history)["analogues"] == pytest.approx(400.0, rel=0.3)
+
+
+def in_seconds(keeping: bool) -> list[dict[str, float]]:
+    """A load by ticks of 10 s, whose horizon is longer from some minute on."""
+    forecasts, history, points = MinuteForecasts(), MinuteRates(tick_s=10.0), []
+    begin_s = 60.0 * (FIRST + 500)
+    for tick in range(1, 6 * 150):
+        at_s = begin_s + 10.0 * tick
+        forecasts.observe(history.observe(rate(int(at_s // 60.0) - FIRST), at_s))
+        forecasts.work(10.0)
+        points.append(forecasts.points(30.0 if tick < 450 else 400.0, at_s, history))
+        if keeping:
+            before = json.dumps(forecasts.learned())
+            assert json.dumps(forecasts.learned()) == before
+    return points
+
+
+def test_what_is_learned_can_be_kept_at_any_time_without_a_change() -> None:
+    assert in_seconds(keeping=True) == in_seconds(keeping=False)
+
+
+@pytest.mark.parametrize("more", [0, 1, 3, 7])
+def test_a_restart_goes_on_with_what_was_still_to_be_learned(more: int) -> None:
+    """Between the minute that was over and its last forecaster, and amid a new window."""
+    forecasts, history = taught(range(500, 620), horizon_s=30.0)
+    minute = MinuteRate(FIRST + 620, rate(620))
+    history.refill([(minute.number, minute.rate)])
+    forecasts.observe([minute])
+    forecasts.points(400.0, minute.ended_s, history)
+    for _ in range(more):
+        forecasts.work(1.0)
+    after, again = MinuteForecasts(), MinuteRates()
+    again.recall(json.loads(json.dumps(history.learned())), 0.0)
+    after.recall(json.loads(json.dumps(forecasts.learned())), 0.0, again)
+    for tick in range(60):
+        forecasts.work(1.0)
+        after.work(1.0)
+        at_s = minute.ended_s + tick
+        found = after.points(400.0, at_s, again)
+        # ARMA fits again from another start, so it stops at another digit.
+        assert found == pytest.approx(forecasts.points(400.0, at_s, history), rel=1e-3)
+
+
+def test_a_gap_of_days_is_a_few_jobs() -> None:
+    forecasts, history = taught(range(600, 720))
+    history.observe(400.0, 60.0 * (FIRST + 720) + 1.0)
+    at_s = 60.0 * (FIRST + 720 + 6 * DAY) + 1.0
+    over = history.observe(400.0, at_s)
+    forecasts.observe(over)
+    assert len(over) == 2 and len(forecasts._due) <= 12
+    assert forecasts.points(90.0, at_s, history) == {}, "what was said before it is too old"

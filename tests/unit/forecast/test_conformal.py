@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -98,3 +100,26 @@ def test_bad_input_is_asked_wrongly():
         AdaptiveConformal().update(float("nan"))
     with pytest.raises(AskedWrongly):
         AdaptiveConformal(gain=0.0)
+
+
+def test_scores_of_an_earlier_run_count_less_the_older_they_are():
+    def after(age_s):
+        old = AdaptiveConformal(memory=200, fading=0.985, gain=0.1)
+        for _ in range(200):
+            old.quantile(0.9)
+            old.update(0.1)
+        new = AdaptiveConformal(memory=200, fading=0.985, gain=0.1)
+        new.recall(json.loads(json.dumps(old.learned())), age_s)
+        begun = new.quantile(0.9)
+        for _ in range(10):
+            new.update(0.5)
+        return old.quantile(0.9), begun, new.quantile(0.9), new
+
+    old, begun, soon, _ = after(0.0)
+    assert begun == old, "nothing is lost without a pause"
+    _, aged, late, new = after(21 * 86_400.0)
+    assert aged == pytest.approx(0.1, abs=0.1)
+    assert late > soon + 0.05
+    twice = AdaptiveConformal(memory=200, fading=0.985, gain=0.1)
+    twice.recall(json.loads(json.dumps(new.learned())), 0.0)
+    assert twice.quantile(0.9) == pytest.approx(new.quantile(0.9), rel=1e-4)

@@ -1,5 +1,6 @@
 """The candidate that needs the cheapest margin at a horizon is used there, and there alone."""
 
+import json
 import math
 
 import numpy as np
@@ -58,3 +59,24 @@ def test_a_silence_is_not_judged() -> None:
 def test_a_coverage_of_one_is_refused() -> None:
     with pytest.raises(AskedWrongly, match="between 0 and 1"):
         HorizonSelection(1.0, "now")
+
+
+def test_what_was_good_long_ago_has_to_prove_itself_again() -> None:
+    selection, _ = watched(120.0)
+    kept = json.loads(json.dumps(selection.learned()))
+    soon, late = HorizonSelection(0.9, "now"), HorizonSelection(0.9, "now")
+    soon.recall(kept, 60.0)
+    late.recall(kept, 120 * 86_400.0)
+    assert soon.selected(120.0) == "swing" and late.selected(120.0) == "now"
+    assert soon.losses(120.0) == pytest.approx(selection.losses(120.0))
+    assert set(late.losses(120.0).values()) == {math.inf}
+
+
+def test_a_selection_of_something_unknown_is_left_out() -> None:
+    selection, _ = watched(120.0)
+    kept = json.loads(json.dumps(selection.learned()))
+    for one in kept["lengths"].values():
+        one["selected"] = "gone"
+    after = HorizonSelection(0.9, "now")
+    after.recall(kept, 0.0)
+    assert after.choose({"now": 1.0, "gone": 2.0}, 120.0, 8000.0)[0] == "now"
