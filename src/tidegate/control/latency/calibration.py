@@ -14,6 +14,7 @@ from tidegate.control.latency.fewest_cores import predicted_s
 from tidegate.control.learning.pipeline_model import PipelineModel
 from tidegate.control.measurement import Measurement, SegmentMeasurement
 from tidegate.control.target import Target
+from tidegate.forecast.remembering import finite, held
 from tidegate.models.microbatch.station import MicroBatchStation
 
 NEAR_FLOOR = 1.05
@@ -23,8 +24,6 @@ _NORMAL_BACKLOG = 1.4
 Little's law, and up to 4/3 of that just before a batch ends."""
 _LEAST_BIAS, _MOST_BIAS = 0.6, 2.5
 _LEAST_TAIL, _MOST_TAIL = 0.7, 2.5
-_HALF_FORGOTTEN_S = 7 * 86_400.0
-"""Corrections of an earlier run count half after so long."""
 _QUIET_S = 6.0
 """The measured latency covers the last few seconds. After this time without a change, it belongs to
 the present tasks and load alone."""
@@ -88,15 +87,20 @@ class Calibration:
         return any(self.late(segment) for segment in measurement.segments)
 
     def learned(self) -> dict[str, Any]:
-        """The corrections, to begin with after a restart."""
-        return {"bias": self.bias, "tail": self.tail}
+        """The corrections, to begin with after a restart, and the share that the tail is of."""
+        return {"bias": self.bias, "tail": self.tail, "share": self.share}
 
     def recall(self, learned: Mapping[str, Any], age_s: float) -> None:
-        """Begin with the corrections of an earlier run, drawn towards 1 the older they are."""
-        held = 0.5 ** (max(age_s, 0.0) / _HALF_FORGOTTEN_S)
-        bias, tail = (float(learned.get(name, 1.0)) for name in ("bias", "tail"))
-        self.bias = 1.0 + held * (min(max(bias, _LEAST_BIAS), _MOST_BIAS) - 1.0)
-        self.tail = 1.0 + held * (min(max(tail, _LEAST_TAIL), _MOST_TAIL) - 1.0)
+        """Begin with the corrections of an earlier run, drawn towards 1 the older they are.
+
+        A tail is that of one percentile. With a target for another one, or for the mean, it would
+        be wrong, and for the mean it would never be learned again.
+        """
+        left = held(age_s)
+        bias, tail = (finite(learned.get(name, 1.0)) for name in ("bias", "tail"))
+        self.bias = 1.0 + left * (min(max(bias, _LEAST_BIAS), _MOST_BIAS) - 1.0)
+        if self.share is not None and learned.get("share") == self.share:
+            self.tail = 1.0 + left * (min(max(tail, _LEAST_TAIL), _MOST_TAIL) - 1.0)
 
     def _learn_ratios(self, measurement: Measurement, present: list[MicroBatchStation]) -> None:
         latency = measurement.latency

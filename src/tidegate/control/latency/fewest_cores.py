@@ -2,9 +2,11 @@
 
 `provision` needs a latency that is a sum over stations and convex in the cores of each. The sojourn
 through segments in sequence is neither, nor is a percentile. But the allocations that the greedy
-allocator finds for more and more cores are nested, and the latency falls along them. So the search
-goes along them, from the allocation of which the sum of the stations' means would be within the
-goal, and every answer is checked by the prediction itself.
+allocator finds for more and more cores are nested, and the latency falls along them, but for small
+steps where one segment becomes faster than the one before it. So the search goes along them, from
+the allocation of which the sum of the stations' means would be within the goal, and every answer is
+checked by the prediction itself. Where that search finds nothing, the whole path is looked through
+before a goal is said to be out of reach.
 """
 
 import math
@@ -19,6 +21,18 @@ from tidegate.control.allocation.allocate import (
 from tidegate.control.allocation.stations import StationTable
 from tidegate.models.microbatch.sequence import total_sojourn
 from tidegate.models.microbatch.station import MicroBatchStation
+
+_ALL_OF = 16
+"""A path of up to so many allocations is looked through one by one."""
+
+
+class PredictedOutOfReach(LatencyOutOfReach):
+    """No number of cores is predicted to reach the goal."""
+
+    def __init__(self, goal_s: float, lowest_s: float, best: CoreAllocation) -> None:
+        super().__init__(goal_s, lowest_s)
+        self.best = best
+        """The allocation with the lowest latency that was found."""
 
 
 def predicted_s(
@@ -41,44 +55,109 @@ def fewest_cores(
 ) -> CoreAllocation:
     """The greedy allocation with the fewest cores whose predicted latency is within the goal.
 
-    Raises LatencyOutOfReach with the lowest predicted latency if no number of cores is enough, and
-    StationTooSmall if a station cannot keep up within its `most`.
+    Raises PredictedOutOfReach if no number of cores is enough, and StationTooSmall if a station
+    cannot keep up within its `most`.
     """
-    table = StationTable.of(stations) or stations
-    try:
-        enough = provision(table, goal_s, least=least, most=most).total
-    except LatencyOutOfReach as error:
-        lowest_s = error.latency_reachable_s * (1.0 + 1e-9)
-        enough = provision(table, lowest_s, least=least, most=most).total
-    fewest = sum(map(max, least, (station.stable_from for station in stations)))
-    found: dict[int, tuple[CoreAllocation, float]] = {}
+    return CorePath(stations, share, least=least, most=most).fewest(goal_s)
 
-    def at(total: int) -> tuple[CoreAllocation, float]:
-        if total not in found:
-            allocation = assign(table, total, least=least, most=most)
+
+class CorePath:
+    """The greedy allocations of some stations, by their number of cores, with their latencies.
+
+    Whatever was computed for one goal is used again for the next.
+    """
+
+    def __init__(
+        self,
+        stations: Sequence[MicroBatchStation],
+        share: float | None,
+        *,
+        least: Sequence[int],
+        most: Sequence[int],
+    ) -> None:
+        self._stations = stations
+        self._share = share
+        self._least, self._most = least, most
+        self._table = StationTable.of(stations) or stations
+        self._begin = sum(map(max, least, (station.stable_from for station in stations)))
+        self._found: dict[int, tuple[CoreAllocation, float]] = {}
+        self._looked_through = False
+
+    def fewest(self, goal_s: float) -> CoreAllocation:
+        """The fewest cores for the goal; raises PredictedOutOfReach with the best there is."""
+        low, high = self._begin - 1, self._enough_by_sum(goal_s)
+        step = 1
+        while self._latency_s(high) > goal_s:
+            if self._allocation(high).total < high:
+                low, high = self._begin - 1, self._any_within(goal_s)
+                break
+            low, high = high, high + step
+            step *= 2
+        step = 1
+        while high - step > low and self._latency_s(high - step) <= goal_s:
+            high -= step
+            step *= 2
+        low = max(low, high - step)
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._latency_s(middle) <= goal_s:
+                high = middle
+            else:
+                low = middle
+        return self._with_mean(high)
+
+    def _enough_by_sum(self, goal_s: float) -> int:
+        """Where the search begins: the cores for which the sum of the means is within the goal."""
+        try:
+            return self._provisioned(goal_s)
+        except LatencyOutOfReach as error:
+            return self._provisioned(error.latency_reachable_s * (1.0 + 1e-9))
+
+    def _provisioned(self, goal_s: float) -> int:
+        return provision(self._table, goal_s, least=self._least, most=self._most).total
+
+    def _any_within(self, goal_s: float) -> int:
+        """Some number of cores within the goal, after a look through the whole path."""
+        self._look_through()
+        within = [total for total, (_, latency_s) in self._found.items() if latency_s <= goal_s]
+        if within:
+            return min(within)
+        best = min(self._found, key=lambda total: (self._found[total][1], total))
+        raise PredictedOutOfReach(goal_s, self._found[best][1], self._with_mean(best))
+
+    def _look_through(self) -> None:
+        """Compute the latency along the path: everywhere, or closer and closer to its lowest."""
+        if self._looked_through:
+            return
+        self._looked_through = True
+        end = max(found.total for found, _ in self._found.values())
+        low, high = self._begin, end
+        while True:
+            tried = sorted({low + (high - low) * n // _ALL_OF for n in range(_ALL_OF + 1)})
+            best = min(tried, key=self._latency_s)
+            place = tried.index(best)
+            low, high = tried[max(place - 1, 0)], tried[min(place + 1, len(tried) - 1)]
+            if high - low < 2 or (low, high) == (tried[0], tried[-1]) or len(tried) <= _ALL_OF:
+                return
+
+    def _at(self, total: int) -> tuple[CoreAllocation, float]:
+        if total not in self._found:
+            allocation = assign(self._table, total, least=self._least, most=self._most)
             cores = [int(k) for k in allocation.cores]
-            found[total] = (allocation, predicted_s(stations, cores, share))
-        return found[total]
+            latency_s = predicted_s(self._stations, cores, self._share)
+            self._found[total] = (allocation, latency_s)
+        return self._found[total]
 
-    low, high = fewest - 1, enough
-    step = 1
-    while at(high)[1] > goal_s:
-        if at(high)[0].total < high:
-            raise LatencyOutOfReach(goal_s, min(latency for _, latency in found.values()))
-        low, high = high, high + step
-        step *= 2
-    step = 1
-    while high - step > low and at(high - step)[1] <= goal_s:
-        high -= step
-        step *= 2
-    low = max(low, high - step)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if at(middle)[1] <= goal_s:
-            high = middle
-        else:
-            low = middle
-    allocation = at(high)[0]
-    cores = [int(k) for k in allocation.cores]
-    mean_s = at(high)[1] if share is None else predicted_s(stations, cores, None)
-    return CoreAllocation(allocation.cores, allocation.total, mean_s)
+    def _allocation(self, total: int) -> CoreAllocation:
+        return self._at(total)[0]
+
+    def _latency_s(self, total: int) -> float:
+        return self._at(total)[1]
+
+    def _with_mean(self, total: int) -> CoreAllocation:
+        """The allocation with its predicted mean."""
+        allocation, mean_s = self._at(total)
+        if self._share is not None:
+            cores = [int(k) for k in allocation.cores]
+            mean_s = predicted_s(self._stations, cores, None)
+        return CoreAllocation(allocation.cores, allocation.total, mean_s)

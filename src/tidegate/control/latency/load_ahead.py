@@ -15,7 +15,7 @@ import math
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from tidegate.control.learning.smoothing import Alpha
 from tidegate.forecast import Forecaster
@@ -23,8 +23,8 @@ from tidegate.forecast.by_minute import MinuteForecasts
 from tidegate.forecast.conformal import AdaptiveConformal
 from tidegate.forecast.horizon import HorizonSelection
 from tidegate.forecast.minute_rates import MINUTE_S, MinuteRates
-from tidegate.forecast.remembering import Remembered
-from tidegate.forecast.same_time import SameTime
+from tidegate.forecast.remembering import Remembered, finite
+from tidegate.forecast.same_time import SameTime, usual_rate
 from tidegate.forecast.selection import SelectedForecaster
 from tidegate.forecast.simple import LastValue, RecentMaximum
 from tidegate.forecast.trend import DampedTrend
@@ -42,6 +42,9 @@ RISE = 0.08
 MOST_MOMENTUM = 1.4
 """Growth beyond noise is assumed to continue for one more tick, by this factor at most. Cores that
 come too early cost a few seconds; cores that come too late cost a backlog."""
+
+RECENT_S = 600.0
+"""A load that was measured longer ago than this says nothing about the load of now."""
 
 SILENCE_S = 15.0
 """After so long without a tick, the last rate says nothing about how the load changes."""
@@ -90,6 +93,7 @@ class LoadForecast(Remembered):
         "_at_s",
         "_same_time",
     )
+    _LIKE: ClassVar = {"_said": (0, 0.0, 0.0)}
 
     def __init__(
         self, *, coverage: float = 0.9, tick_s: float = 1.0, forecaster: Forecaster | None = None
@@ -101,18 +105,8 @@ class LoadForecast(Remembered):
         self._selection = HorizonSelection(coverage, _TICKS, tick_s=tick_s)
         self._same_time = SameTime()
         self._at_s = -math.inf
-        self._forecaster = forecaster or SelectedForecaster(
-            {
-                "last value": LastValue(),
-                "recent maximum": RecentMaximum(window=5),
-                "trend": DampedTrend(),
-            },
-            lead=1,
-            cycle=3,
-            every=4,
-            rho=coverage,
-            fading=0.95,
-        )
+        self._given = forecaster
+        self._forecaster = forecaster or _of_ticks(coverage)
         self._margin = AdaptiveConformal(memory=300, fading=0.99, gain=0.1, prior_sd=1.5, prior=8)
         self._said: tuple[int, float, float] | None = None
         """The open forecast: its last tick, its rate, and the recent change of the load then."""
@@ -139,6 +133,8 @@ class LoadForecast(Remembered):
         self._selection.observe(rate, at_s)
         if at_s - self._at_s > max(SILENCE_S, 5.0 * self._tick_s):
             self._last, self._grown, self._said = 0.0, 0.0, None
+        if at_s - self._at_s > RECENT_S and self._given is None:
+            self._forecaster = _of_ticks(self._coverage)
         self._at_s = at_s
         self._forecaster.observe(rate, at_s)
         self._grown_before, self._grown = self._grown, 0.0
@@ -151,8 +147,38 @@ class LoadForecast(Remembered):
         if self._said is not None and self._step >= self._said[0]:
             highest, (_, said, restless) = max(self._since), self._said
             if highest > 0.0 and said > 0.0:
-                self._margin.update(math.log(highest / said) / restless)
+                self._margin.update((math.log(highest) - math.log(said)) / restless)
             self._said = None
+
+    @property
+    def tick_s(self) -> float:
+        """The length of the ticks whose rates it observes."""
+        return self._tick_s
+
+    def retimed(self, tick_s: float) -> "LoadForecast":
+        """A forecast for ticks of another length, which begins with the history by minutes.
+
+        What was learned by tick is left out: a step of it has another length.
+        """
+        other = LoadForecast(coverage=self._coverage, tick_s=tick_s, forecaster=self._given)
+        other._minutes, other._by_minute = self._minutes, self._by_minute
+        other._minutes.retime(tick_s)
+        other._same_time, other._at_s, other._last = self._same_time, self._at_s, self._last
+        other._selection.recall(self._selection.learned(), 0.0)
+        return other
+
+    def before_rows(self, ticks: int, at_s: float) -> LoadAhead:
+        """What to plan for after a restart, until the first row is measured.
+
+        The last load is expected for some minutes after it was measured. After a longer gap it is
+        the usual load of this time of the day, if that is known.
+        """
+        if at_s - self._at_s <= RECENT_S:
+            return self.within(ticks) if self._step > 0 else LoadAhead(rate=self._last, margin=1.0)
+        usual = usual_rate(at_s, self._minutes)
+        if usual is None:
+            return LoadAhead(rate=0.0, margin=1.0)
+        return LoadAhead(rate=usual, margin=1.0, forecaster=_SAME_TIME)
 
     def learned(self) -> dict[str, Any]:
         """The history by tick and by minute, and how each forecaster has done."""
@@ -174,7 +200,8 @@ class LoadForecast(Remembered):
         self._minutes.recall(learned["minutes"], age_s)
         self._by_minute.recall(learned["by_minute"], age_s, self._minutes)
         if learned["changes"] is not None:
-            self._changes.update(learned["changes"])
+            self._changes.update(finite(learned["changes"]))
+        self._restless = max(self._restless, _CALM)
 
     def within(self, ticks: int) -> LoadAhead:
         """The forecast for the next ticks; call it after `observe`."""
@@ -219,10 +246,26 @@ class LoadForecast(Remembered):
         if self._last > rate * math.exp(margin + JUMP):
             rate = self._last
         if self._rises:
-            further = self._last * min(math.exp(self._grown), MOST_MOMENTUM)
+            further = self._last * math.exp(min(self._grown, math.log(MOST_MOMENTUM)))
             if further > rate * math.exp(margin):
                 rate, margin = further, 0.0  # the assumed growth is margin enough
         if self._said is None:
             self._said = (self._step + ahead, rate, self._restless)
             self._since.clear()
         return LoadAhead(rate=rate, margin=math.exp(margin))
+
+
+def _of_ticks(coverage: float) -> Forecaster:
+    """The forecaster of the next ticks: whichever of three has lately done best."""
+    return SelectedForecaster(
+        {
+            "last value": LastValue(),
+            "recent maximum": RecentMaximum(window=5),
+            "trend": DampedTrend(),
+        },
+        lead=1,
+        cycle=3,
+        every=4,
+        rho=coverage,
+        fading=0.95,
+    )

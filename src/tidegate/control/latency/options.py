@@ -20,9 +20,9 @@ class LatencyOptions:
     coverage: float = 0.9
     """Share of forecasts whose load must stay within the forecast's margin."""
     surge_factor: float = 2.0
-    """The largest surge that a reserve of cores is kept for: a load that rises by this factor from
-    one batch to the next still meets the target in that very batch. Less is kept where the surges
-    so far make that cheaper; 1 keeps no reserve."""
+    """The surge that a reserve of cores is kept for while nothing is known: a load that rises by
+    this factor from one batch to the next still meets the target in that very batch. Less is kept
+    where the surges so far make that cheaper, more where they went further. 1 keeps no reserve."""
     least_saving: float = 0.15
     """Share of the cores that a scale-in must save; at least one core."""
     assumed_grant_s: float = 0.0

@@ -14,13 +14,12 @@ import numpy as np
 from tidegate.control.allocation.allocate import (
     CoreAllocation,
     Infeasible,
-    LatencyOutOfReach,
     assign,
 )
 from tidegate.control.bounds import Bounds
 from tidegate.control.latency.calibration import NEAR_FLOOR, Calibration
 from tidegate.control.latency.catch_up import cores_to_catch_up
-from tidegate.control.latency.fewest_cores import fewest_cores, predicted_s
+from tidegate.control.latency.fewest_cores import CorePath, PredictedOutOfReach, predicted_s
 from tidegate.control.latency.load_ahead import LoadAhead
 from tidegate.control.latency.options import LatencyOptions
 from tidegate.control.latency.surge_reserve import absorbed, surge_latency_s, with_reserve
@@ -80,15 +79,15 @@ class Planner:
 
         The reserve for surges is included.
         """
-        factor = growth(measurement, ahead)
-        plan = self._plan_with(measurement, factor, None, allowed)
+        planned = ahead.planned
+        plan = self._plan_with(measurement, planned, None, allowed)
         # More tasks are harder to balance, so plan again with the imbalance on the planned cores.
         for _ in range(2):
-            again = self._plan_with(measurement, factor, plan.cores, allowed)
+            again = self._plan_with(measurement, planned, plan.cores, allowed)
             if again.total <= plan.total:
                 break
             plan = again
-        return self._with_reserve(measurement, factor, plan, allowed)
+        return self._with_reserve(measurement, planned, plan, allowed)
 
     def expected_s(
         self, measurement: Measurement, ahead: LoadAhead, cores: dict[str, int]
@@ -110,7 +109,7 @@ class Planner:
         cores: dict[str, int],
         share: float | None,
     ) -> float:
-        stations = self._model.stations(measurement, growth(measurement, ahead), cores)
+        stations = self._model.stations(measurement, ahead.planned, cores)
         return predicted_s(stations, list(cores.values()), share) if stations else 0.0
 
     def loses_surge(
@@ -120,7 +119,7 @@ class Planner:
 
         `surge` is the factor that the plan has a reserve for, so the surge could be met.
         """
-        stations = self._model.stations(measurement, growth(measurement, ahead), cores)
+        stations = self._model.stations(measurement, ahead.planned, cores)
         if surge <= 1.0 or stations is None or not self._model.settled(measurement):
             return False
         late_s = surge_latency_s(stations, list(cores.values()), surge)
@@ -150,10 +149,14 @@ class Planner:
         return Plan(chosen, predicted_s(stations, list(chosen.values()), None), plan.notes)
 
     def _with_reserve(
-        self, measurement: Measurement, factor: float, plan: Plan, allowed: Bounds
+        self, measurement: Measurement, planned: float, plan: Plan, allowed: Bounds
     ) -> Plan:
-        """The plan with the reserve for a surge, as far as the maximum of cores allows it."""
-        stations = self._model.stations(measurement, factor, plan.cores)
+        """The plan with the reserve for a surge, as far as the maximum of cores allows it.
+
+        Surges up to the configured factor are always thought of. Where this stream has leapt
+        further, so are surges up to its largest, and the price decides.
+        """
+        stations = self._model.stations(measurement, planned, plan.cores)
         if plan.limit is not None or self._options.surge_factor <= 1.0 or stations is None:
             return plan
         goal_s = self._goal_s
@@ -161,8 +164,11 @@ class Planner:
         plain = CoreAllocation(np.array(list(plan.cores.values())), plan.total, plan.latency_s)
         chosen, surge = plain, absorbed(stations, list(plan.cores.values()), goal_s)
         least_risk = risk = self._risk(measurement, surge, plan.total)
-        largest = self._options.surge_factor
-        for factor in (1.0 + share * (largest - 1.0) for share in _TRIED):
+        usual, largest = self._options.surge_factor, self._surges.largest()
+        tried = [1.0 + share * (usual - 1.0) for share in _TRIED]
+        if largest > usual:
+            tried += [math.sqrt(usual * largest), largest]
+        for factor in tried:
             if least_risk < 1.0:
                 break  # not even one core is worth it
             reserve = with_reserve(
@@ -177,18 +183,18 @@ class Planner:
             plan,
             cores=cores,
             latency_s=predicted_s(stations, list(cores.values()), None),
-            surge=1.0 if chosen is plain else min(surge, largest),
+            surge=1.0 if chosen is plain else min(surge, tried[-1]),
         )
 
     def _plan_with(
         self,
         measurement: Measurement,
-        factor: float,
+        planned: float,
         cores: dict[str, int] | None,
         allowed: Bounds,
     ) -> Plan:
-        """The fewest cores at `factor` times the present load."""
-        stations = self._model.stations(measurement, factor, cores)
+        """The fewest cores at the planned rate from outside."""
+        stations = self._model.stations(measurement, planned, cores)
         assert stations is not None  # asked only once every segment is known
         names = [segment.name for segment in measurement.segments]
         most = [most_of(measurement, name, _ANY) for name in names]
@@ -201,20 +207,20 @@ class Planner:
         ]
         notes: tuple[str, ...] = ()
         limit = None
+        path = CorePath(stations, share, least=least, most=most)
         try:
-            allocation = fewest_cores(stations, goal_s, share, least=least, most=most)
-        except LatencyOutOfReach as error:
+            allocation = path.fewest(goal_s)
+        except PredictedOutOfReach as error:
             floor_s = error.latency_reachable_s * self._calibration.factor
             if floor_s > self._target.latency_s and self._model.settled(measurement):
                 notes = (self._floor_note(floor_s),)
-            lowest_s = error.latency_reachable_s * NEAR_FLOOR
-            allocation = fewest_cores(stations, lowest_s, share, least=least, most=most)
+            # The path remembers the allocation behind the error, so this one is within reach.
+            allocation = path.fewest(error.latency_reachable_s * NEAR_FLOOR)
         except Infeasible:
             allocation = _overloaded(stations, most)
         if allocation.total > allowed.most:
             limit = (
-                f"{allocation.total} cores are needed for"
-                f" {factor * measurement.arrival_rate:,.0f} rows/s, but the maximum is"
+                f"{allocation.total} cores are needed for {planned:,.0f} rows/s, but the maximum is"
                 f" {allowed.most}"
             )
             allocation = _within_maximum(stations, most, allowed.most)
@@ -256,11 +262,6 @@ class Planner:
             f" {self._target.kind} latency that any number of cores gives is"
             f" {format_duration(floor_s, round_up=True)}; it runs at its best"
         )
-
-
-def growth(measurement: Measurement, ahead: LoadAhead) -> float:
-    """The planned load over the present one."""
-    return ahead.planned / measurement.arrival_rate if measurement.arrival_rate > 0 else 1.0
 
 
 def _within_maximum(

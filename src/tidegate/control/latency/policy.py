@@ -28,7 +28,13 @@ from tidegate.control.measurement import Measurement
 from tidegate.control.operator_tasks import tasks_on
 from tidegate.control.remembering import Remembering
 from tidegate.control.target import Target
+from tidegate.forecast.remembering import finite
 from tidegate.units import format_duration
+
+_AWAITED_S = 120.0
+"""How long after a restart the first row is awaited."""
+_SAME_TICK = 1.5
+"""Ticks whose lengths differ by less than this factor are the same: no tick is exactly on time."""
 
 
 class LatencyPolicy:
@@ -59,6 +65,9 @@ class LatencyPolicy:
         self._heard = False
         """Whether any row has been measured. Right after a restart, the forecast knows better than
         a rate of zero."""
+        self._began_s: float | None = None
+        self._recalled = False
+        """Whether the forecast is from an earlier run, and the tick of this one not known yet."""
 
     @property
     def beliefs(self) -> dict[str, float]:
@@ -79,10 +88,11 @@ class LatencyPolicy:
         """Begin with what an earlier run learned."""
         found = learned.get("forecast")
         if found:
-            self._forecast = LoadForecast(
-                coverage=self._options.coverage, tick_s=float(found["tick_s"])
+            forecast = LoadForecast(
+                coverage=self._options.coverage, tick_s=max(finite(found["tick_s"]), 1e-3)
             )
-            self._forecast.recall(found, age_s)
+            forecast.recall(found, age_s)
+            self._forecast, self._recalled = forecast, True
         self._surges.recall(learned.get("surges", {}), age_s)
         self._patience.recall(learned.get("scale_in", {}), age_s)
         if isinstance(self._calibration, Remembering):
@@ -91,18 +101,11 @@ class LatencyPolicy:
     def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
         """Forecast the load, then compare the present cores with those that are needed."""
         allowed = constraints.allowed
-        if self._forecast is None:
-            self._forecast = LoadForecast(
-                coverage=self._options.coverage, tick_s=measurement.step_s
-            )
-        self._heard |= measurement.arrival_rate > 0.0
-        if self._heard:
-            self._forecast.observe(measurement.arrival_rate, measurement.at_s)
         self._patience.notice(measurement)
         horizon_s = self._horizon_s(measurement)
-        ahead = self._forecast.within(math.ceil(horizon_s / max(measurement.step_s, 1e-3)))
+        ahead = self._load_ahead(measurement, horizon_s)
         if not self._heard and ahead.rate > 0.0:
-            measurement = _at_rate(measurement, ahead.rate)
+            measurement = self._model.at_rate(measurement, ahead.rate)
         self._surges.observe(measurement.arrival_rate, measurement.at_s, horizon_s)
         self._surges.plan_for(ahead.planned, measurement.at_s)
         self._beliefs = {
@@ -120,6 +123,35 @@ class LatencyPolicy:
         self._beliefs["percentile_ratio"] = self._calibration.ratio
         self._beliefs |= self._model.beliefs()
         return self._compare(measurement, ahead, allowed)
+
+    def _load_ahead(self, measurement: Measurement, horizon_s: float) -> LoadAhead:
+        """The load up to the horizon.
+
+        A restart measures no rate until its first batch. For a while it is expected that the load
+        is what it was; if then there is still no row, there is no load.
+        """
+        forecast = self._forecast_for(measurement)
+        ticks = math.ceil(horizon_s / max(measurement.step_s, 1e-3))
+        self._heard |= measurement.arrival_rate > 0.0
+        if self._heard:
+            forecast.observe(measurement.arrival_rate, measurement.at_s)
+            return forecast.within(ticks)
+        if self._began_s is None:
+            self._began_s = measurement.at_s
+        if measurement.at_s - self._began_s > _AWAITED_S:
+            return LoadAhead(rate=0.0, margin=1.0)
+        return forecast.before_rows(ticks, measurement.at_s)
+
+    def _forecast_for(self, measurement: Measurement) -> LoadForecast:
+        """The forecast by ticks of the present length, which may differ from the earlier run's."""
+        tick_s = measurement.step_s
+        if self._forecast is None:
+            self._forecast = LoadForecast(coverage=self._options.coverage, tick_s=tick_s)
+        other = not 1.0 / _SAME_TICK < tick_s / self._forecast.tick_s < _SAME_TICK
+        if self._recalled and other:
+            self._forecast = self._forecast.retimed(tick_s)
+        self._recalled = False
+        return self._forecast
 
     def _horizon_s(self, measurement: Measurement) -> float:
         """The time to grant cores, plus one batch: new cores are used from the next batch on."""
@@ -246,12 +278,6 @@ class LatencyPolicy:
         if not value < math.inf:
             return "a growing latency"
         return f"{self._target.kind} {format_duration(value)}"
-
-
-def _at_rate(measurement: Measurement, rate: float) -> Measurement:
-    """The measurement of a tick before the first batch, at the rate that is forecast."""
-    segments = tuple(dataclasses.replace(one, arrival_rate=rate) for one in measurement.segments)
-    return dataclasses.replace(measurement, arrival_rate=rate, segments=segments)
 
 
 def _said(decision: Decision, plan: Plan) -> Decision:

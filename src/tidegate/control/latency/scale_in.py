@@ -10,7 +10,7 @@ A scale-in that had to be taken back at the same load makes the next one wait tw
 import math
 from collections import deque
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from tidegate.control.measurement import Measurement
 from tidegate.forecast.remembering import Remembered
@@ -59,6 +59,7 @@ class ScaleIn(Remembered):
         "_grown_s",
         "_grown_rate",
     )
+    _LIKE: ClassVar = {"_needs": (0.0, 0), "_cores_before": 0}
 
     def __init__(self, after_s: float, least_saving: float) -> None:
         self._after_s = after_s
@@ -81,7 +82,8 @@ class ScaleIn(Remembered):
     def recall(self, learned: Mapping[str, Any], age_s: float) -> None:
         """Begin with the patience of an earlier run; a wait does not go on across a gap."""
         super().recall(learned, age_s)
-        if age_s > _GAP_S:
+        self._patience = min(max(self._patience, 1.0), _LONGEST_PATIENCE)
+        if age_s > _GAP_S or len(self._needs) != len(self._rates):
             self._needs.clear()
             self._rates.clear()
             self._cores_before = None

@@ -11,7 +11,7 @@ target that surges beyond its reach would cost.
 import math
 from collections import deque
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from tidegate.forecast.remembering import Remembered
 
@@ -27,6 +27,8 @@ MOST = 4.0
 """No reserve is kept for a surge beyond this factor."""
 HALF_LIFE_S = 6.0 * 3600.0
 """The age at which a surge, or a quiet second, has half its weight."""
+_FADED = 0.05
+"""A surge of which less than this weight is left is forgotten: it was more than a day ago."""
 _MOST_SURGES = 200
 _SILENCE_S = 15.0
 
@@ -35,6 +37,7 @@ class SurgeHistory(Remembered):
     """Counts surges; call `observe` once a tick, and then `plan_for` with what was planned."""
 
     _LEARNED = ("_watched_s", "_weights", "_sizes", "_running", "_planned", "_last_s")
+    _LIKE: ClassVar = {"_running": 0.0, "_planned": (0.0, 0.0), "_last_s": 0.0}
 
     def __init__(self) -> None:
         self._watched_s = 0.0
@@ -87,12 +90,19 @@ class SurgeHistory(Remembered):
         return (seen + prior) / (self._watched_s + PRIOR_S)
 
     def largest(self) -> float:
-        """The factor of the largest surge that is remembered; 1: none."""
-        return math.exp(min(max(self._sizes, default=0.0), math.log(MOST)))
+        """The factor of the largest surge that is remembered, up to `MOST`; 1: none."""
+        known = (
+            size for size, weight in zip(self._sizes, self._weights, strict=True) if weight > _FADED
+        )
+        return math.exp(min(max(known, default=0.0), math.log(MOST)))
 
     def recall(self, learned: Mapping[str, Any], age_s: float) -> None:
         """Begin with the surges of an earlier run, faded by their age."""
         super().recall(learned, age_s)
+        if len(self._weights) != len(self._sizes) or min(self._weights, default=0.0) < 0.0:
+            self._weights, self._sizes, self._running = [], [], None
+        self._watched_s = max(self._watched_s, 0.0)
+        self._planned = deque(entry for entry in self._planned if entry[1] > 0.0)
         self._fade(age_s)
 
     def _fade(self, since_s: float) -> None:

@@ -4,13 +4,19 @@ The latency policy, shedding and the sharing of cores all use this model. The co
 learn before any of them decides, so that they never disagree about what a row costs.
 """
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 from tidegate.control.learning.segment_model import SegmentModel
 from tidegate.control.learning.shed_row_cost import ShedRowCost
+from tidegate.control.learning.visits import Visits
 from tidegate.control.measurement import Measurement, SegmentMeasurement
+from tidegate.forecast.remembering import finite
 from tidegate.models.microbatch.station import MicroBatchStation
+
+_GONE_S = 28 * 86_400.0
+"""A segment that was not measured for so long is forgotten."""
 
 
 class PipelineModel:
@@ -20,6 +26,11 @@ class PipelineModel:
         self._segments: dict[str, SegmentModel] = {}
         self._recalled: dict[str, SegmentModel] = {}
         """Segments of an earlier run that were not measured yet."""
+        self._unmeasured: dict[str, dict[str, Any]] = {}
+        """What was kept of them. A query that is attached, or a part that was taken out for a
+        while, may come back after another restart, with what was learned of it."""
+        self._at_s = 0.0
+        self._visits = Visits()
         self._shed_row = ShedRowCost()
         self.kept_share = 1.0
         """The share of rows that the newest batch of the first segment kept."""
@@ -30,6 +41,8 @@ class PipelineModel:
         Only the first segment reads the sources, so only its batches contain shed rows. Their cost
         is learned separately and subtracted, or the model would attribute it to the rows kept.
         """
+        self._at_s = measurement.at_s
+        self._visits.learn(measurement)
         for number, segment in enumerate(measurement.segments):
             learned = segment
             if number == 0:
@@ -41,21 +54,38 @@ class PipelineModel:
             self.segment(segment.name).learn(measurement, learned)
 
     def learned(self) -> dict[str, Any]:
-        """What was learned of each segment, to begin with after a restart."""
+        """What was learned of each segment, to begin with after a restart.
+
+        It includes segments of earlier runs that were not measured in this one, as they were kept.
+        """
+        measured = {name: model.learned() for name, model in self._segments.items()}
+        known = {name: part for name, part in measured.items() if part}
         return {
-            "segments": {name: model.learned() for name, model in self._segments.items()},
+            "at_s": self._at_s,
+            "segments": {**self._unmeasured, **known},
+            "visits": self._visits.learned(),
             "shed_row": self._shed_row.learned(),
             "kept_share": self.kept_share,
         }
 
     def recall(self, learned: Mapping[str, Any], age_s: float) -> None:
-        """Begin with what an earlier run learned; segments that are gone are left out."""
+        """Begin with what an earlier run learned.
+
+        Each segment is as old as its own last batches. Those that are gone for long are left out.
+        """
+        newest_s = float(learned.get("at_s", 0.0))
         for name, part in learned.get("segments", {}).items():
-            if part:
+            if not part:
+                continue
+            old_s = age_s + max(newest_s - float(part["at_s"]), 0.0)
+            if old_s <= _GONE_S:
                 self._recalled[name] = SegmentModel()
-                self._recalled[name].recall(part, age_s)
+                self._recalled[name].recall(part, old_s)
+                self._unmeasured[name] = dict(part)
+        self._at_s = newest_s + age_s
+        self._visits.recall(learned.get("visits", {}), age_s)
         self._shed_row.recall(learned.get("shed_row", {}), age_s)
-        self.kept_share = float(learned.get("kept_share", 1.0))
+        self.kept_share = min(max(finite(learned.get("kept_share", 1.0)), 0.0), 1.0)
 
     @property
     def shed_row_s(self) -> float:
@@ -68,6 +98,34 @@ class PipelineModel:
             self._segments[name] = self._recalled.pop(name, SegmentModel())
         return self._segments[name]
 
+    def rates(self, measurement: Measurement, planned: float) -> list[float]:
+        """The rate of each segment when so many rows a second come from outside.
+
+        The share of a source is known at once. What comes through channels lags behind, so the
+        rate of a later segment, and of rows that a loop sends back, follows from the averaged visit
+        ratio. It is not planned below the present rate: those rows are there.
+        """
+        outside = measurement.arrival_rate
+        found = []
+        for number, segment in enumerate(measurement.segments):
+            now, first = segment.arrival_rate, number == 0
+            if outside <= 0.0:
+                found.append(now)
+            elif first and not segment.loops:
+                found.append(now * (planned / outside))
+            else:
+                ratio = self._visit_ratio(measurement, segment, first=first)
+                found.append(max(ratio * planned, now))
+        return found
+
+    def at_rate(self, measurement: Measurement, rate: float) -> Measurement:
+        """The measurement of a tick before the first row, as if this rate had been measured."""
+        segments = tuple(
+            dataclasses.replace(one, arrival_rate=rate * (self._visits.ratio(one.name) or 1.0))
+            for one in measurement.segments
+        )
+        return dataclasses.replace(measurement, arrival_rate=rate, segments=segments)
+
     def knows(self, measurement: Measurement) -> bool:
         """Whether the cost of every segment is known."""
         names = [segment.name for segment in measurement.segments]
@@ -78,20 +136,24 @@ class PipelineModel:
         return all(self.segment(one.name).settled >= 2 for one in measurement.segments)
 
     def stations(
-        self, measurement: Measurement, factor: float = 1.0, cores: dict[str, int] | None = None
+        self,
+        measurement: Measurement,
+        planned: float | None = None,
+        cores: dict[str, int] | None = None,
     ) -> list[MicroBatchStation] | None:
-        """One station per segment, at `factor` times the segment's present rate.
+        """One station per segment, at the present rates, or with `planned` rows from outside.
 
         With `cores`, each station has the imbalance to expect on that many cores; without, it has
         the present one. None while the cost of a segment is unknown.
         """
-        outside = max(measurement.arrival_rate, 1e-9)
+        rates = [one.arrival_rate for one in measurement.segments]
+        if planned is not None:
+            rates = self.rates(measurement, planned)
         found = []
-        for segment in measurement.segments:
-            visits = segment.arrival_rate / outside if measurement.arrival_rate > 0.0 else 1.0
+        for number, (segment, rate) in enumerate(zip(measurement.segments, rates, strict=True)):
             station = self.segment(segment.name).station(
-                segment.arrival_rate * factor,
-                visits,
+                rate,
+                self._visit_ratio(measurement, segment, first=number == 0),
                 segment.trigger_s,
                 cores=None if cores is None else cores[segment.name],
                 loops=segment.loops,
@@ -101,6 +163,22 @@ class PipelineModel:
                 return None
             found.append(station)
         return found
+
+    def _visit_ratio(
+        self, measurement: Measurement, segment: SegmentMeasurement, *, first: bool
+    ) -> float:
+        """Visits for each row from outside.
+
+        A segment that reads a source has the present share of the rows, up to all of them. What it
+        gets beyond that comes through channels.
+        """
+        if measurement.arrival_rate <= 0.0:
+            return 1.0
+        present = segment.arrival_rate / measurement.arrival_rate
+        usual = self._visits.ratio(segment.name)
+        if usual is None or (first and not segment.loops):
+            return present
+        return min(present, max(usual, 1.0)) if first or segment.apart else usual
 
     def station_unshed(
         self, measurement: Measurement, segment: SegmentMeasurement, tasks: int

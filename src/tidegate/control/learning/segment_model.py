@@ -12,6 +12,7 @@ from tidegate.control.learning.outliers import NEW_TASKS, Outliers
 from tidegate.control.learning.smoothing import Alpha
 from tidegate.control.measurement import BatchMeasurement, Measurement, SegmentMeasurement
 from tidegate.control.shards.balance import THETA
+from tidegate.forecast.remembering import finite
 from tidegate.models.microbatch.batch_cost import BatchCost
 from tidegate.models.microbatch.batch_memory import BatchMemory, ToldParts
 from tidegate.models.microbatch.station import MicroBatchStation
@@ -144,16 +145,19 @@ class SegmentModel:
         self._memory.recall(learned["memory"], 0.5 ** (max(age_s, 0.0) / _HALF_FORGOTTEN_S))
         self._outliers.recall(learned["outliers"])
         self._operators = frozenset(learned["operators"])
-        self._work_s = learned["work_s"]
-        if self._work_s is not None:
-            self._work.update(self._work_s)
-        self.imbalance = max(self._imbalance.update(float(learned["imbalance"])), 1.0)
-        self._lasting = self._slowly.update(float(learned["lasting"]))
-        self.noise = math.sqrt(self._off_s2.update(float(learned["noise"]) ** 2))
-        self.start_up_s = self._start_up.update(float(learned["start_up_s"]))
+        work_s = learned["work_s"]
+        if work_s is not None:
+            self._work_s = self._work.update(finite(work_s))
+        self.imbalance = max(self._imbalance.update(finite(learned["imbalance"])), 1.0)
+        self._lasting = self._slowly.update(finite(learned["lasting"]))
+        self.noise = math.sqrt(self._off_s2.update(finite(learned["noise"]) ** 2))
+        self.start_up_s = self._start_up.update(finite(learned["start_up_s"]))
         self._tasks = int(learned["tasks"])
-        self._hot, self._keyed, self._named = learned["hottest"]
-        self.cost = self._memory.fit(float(learned["at_s"]), self._work_s)
+        hot, keyed, named = learned["hottest"]
+        self._hot, self._keyed, self._named = finite(hot), finite(keyed), str(named)
+        # Age has been taken off its weight, so from here on it is as old as this moment.
+        self._at_s = finite(learned["at_s"]) + age_s
+        self.cost = self._memory.fit(self._at_s, self._work_s)
 
     def _notice_change(self, measurement: Measurement, name: str) -> None:
         """Trust what was recalled less if the segment's operators have changed since.

@@ -110,16 +110,18 @@ class BatchMemory:
         """
         known = {one.name for one in fields(_Cell)}
         cells = [
-            _Cell(**{name: value for name, value in entry.items() if name in known})
+            _Cell(**{name: _number(value) for name, value in entry.items() if name in known})
             for entry in learned.get("cells", ())[:_MOST_CELLS]
         ]
         if not cells:
             return
+        if min(cell.tasks for cell in cells) < 1:
+            raise ValueError("a batch cannot have had fewer tasks than one")
         for cell in cells:
             cell.batches *= weight
         self._cells = {_kind(cell.tasks, cell.weighted_rows): cell for cell in cells}
         self._last = cells[min(int(learned.get("last", 0)), len(cells) - 1)]
-        self._first_s = -float(learned.get("since_s", 0.0))
+        self._first_s = -_number(learned.get("since_s", 0.0))
         self._recalled = True
 
     def forget(self, weight: float) -> None:
@@ -210,6 +212,13 @@ class BatchMemory:
         )
         fixed_s, per_task_s, row_s = _fit(cells, at_s, memory_s, guess, strength)
         return BatchCost(fixed_s=fixed_s, per_task_s=per_task_s, work_s=row_s)
+
+
+def _number(value: Any) -> Any:
+    """A number of a document; a ValueError if it is not a finite one."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise ValueError(f"{value!r} is not a finite number")
+    return value
 
 
 def _kind(tasks: int, weighted_rows: float) -> tuple[int, int]:

@@ -18,6 +18,9 @@ from tidegate.models.microbatch.station import MicroBatchStation
 
 _MOST_PASSES = 48
 """Numbers of passes through a loop that are told apart."""
+_LONGEST_LOOP = 1e6
+"""The most passes on average. A ratio beyond this is no loop, but a source that has fallen
+silent."""
 _REST = 1e-3
 """Numbers of passes that fewer rows than this share make are not told apart."""
 
@@ -169,7 +172,7 @@ def _again(first: MicroBatchStation, cores: int, *, alone: bool) -> _Later:
 def _ways(own: Way, again: _Later, later: Sequence[_Later]) -> list[Way]:
     """The ways that rows take, by how far they get and how often they pass a loop."""
     looped = [visit.visit_ratio for visit in (again, *later) if visit.loops]
-    passes = max(looped, default=1.0)
+    passes = min(max(looped, default=1.0), _LONGEST_LOOP)
     ways = []
     turn_s = sum(visit.mean_s for visit in (again, *later) if visit.loops)
     for share, extra, vary in _extra_passes(passes):
@@ -204,16 +207,19 @@ def _extra_passes(mean: float) -> list[tuple[float, float, float]]:
     """
     if mean <= 1.0 + _REST:
         return [(1.0, 0.0, 0.0)]
-    stay = 1.0 - 1.0 / mean
-    step = max(1, math.ceil(math.log(_REST) / math.log(stay) / _MOST_PASSES))
+    log_stay = math.log1p(-1.0 / mean)
+    step = max(1, math.ceil(math.log(_REST) / log_stay / _MOST_PASSES))
+    # The moments of a geometric number that is below `step`, in closed form.
+    beyond = math.exp(step * log_stay)
+    among = 1.0 - beyond
+    middle = vary = 0.0
+    if step > 1:
+        middle = max(mean - 1.0 - step * beyond / among, 0.0)
+        vary = max(mean * (mean - 1.0) - beyond * (step / among) ** 2, 0.0)
     found = []
     begin = 0
-    while stay**begin > _REST:
-        chances = [stay**n * (1.0 - stay) for n in range(step)]
-        among = sum(chances)
-        middle = sum(n * chance for n, chance in enumerate(chances)) / among
-        square = sum(n * n * chance for n, chance in enumerate(chances)) / among
-        found.append((stay**begin * among, begin + middle, square - middle**2))
+    while (left := math.exp(begin * log_stay)) > _REST:
+        found.append((left * among, begin + middle, vary))
         begin += step
-    found.append((stay**begin, begin + mean - 1.0, mean * (mean - 1.0)))
+    found.append((left, begin + mean - 1.0, mean * (mean - 1.0)))
     return found

@@ -82,3 +82,16 @@ def test_nothing_to_recall_leaves_the_prediction_as_it_is() -> None:
     found = Calibration(Target(3.0), PipelineModel())
     found.recall({}, 0.0)
     assert found.factor == 1.0
+
+
+def test_a_tail_is_recalled_for_the_same_percentile_alone() -> None:
+    """With a target for the mean, nothing would ever correct it again."""
+    kept = json.loads(json.dumps(calibrated(Target(3.0, 95), 1.3, 1.4).learned()))
+    for target in (Target(3.0), Target(3.0, 99)):
+        found = Calibration(target, PipelineModel())
+        found.recall(kept, 0.0)
+        assert found.bias == pytest.approx(1.3, rel=0.01) and found.tail == 1.0
+    unmarked = {name: value for name, value in kept.items() if name != "share"}
+    found = Calibration(Target(3.0, 95), PipelineModel())
+    found.recall(unmarked, 0.0)
+    assert found.tail == 1.0

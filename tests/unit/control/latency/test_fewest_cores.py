@@ -7,8 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.control.allocation.allocate import LatencyOutOfReach, StationTooSmall
-from tidegate.control.latency.fewest_cores import fewest_cores, predicted_s
+from tidegate.control.allocation.allocate import LatencyOutOfReach, StationTooSmall, assign
+from tidegate.control.latency.fewest_cores import (
+    CorePath,
+    PredictedOutOfReach,
+    fewest_cores,
+    predicted_s,
+)
 from tidegate.models.microbatch.batch_cost import BatchCost
 from tidegate.models.microbatch.station import MicroBatchStation
 
@@ -56,15 +61,25 @@ def test_segments_in_sequence_are_within_the_goal_with_few_cores(
     chain: list[MicroBatchStation], goal_s: float, share: float | None
 ) -> None:
     sizes = [range(one.stable_from, 7) for one in chain]
-    best = min(
-        (sum(ks) for ks in itertools.product(*sizes) if predicted_s(chain, ks, share) <= goal_s),
-        default=math.inf,
-    )
+    latencies = {ks: predicted_s(chain, ks, share) for ks in itertools.product(*sizes)}
+    best = min((sum(ks) for ks, one in latencies.items() if one <= goal_s), default=math.inf)
+    path = CorePath(chain, share, least=[1] * len(chain), most=[6] * len(chain))
     try:
-        found = fewest_cores(chain, goal_s, share, least=[1] * len(chain), most=[6] * len(chain))
-    except LatencyOutOfReach:
-        # The latency through a sequence can rise with more cores, so a corner may be overlooked.
-        assert best == math.inf or best > sum(one.stable_from for one in chain)
+        found = path.fewest(goal_s)
+    except PredictedOutOfReach as error:
+        begin = sum(one.stable_from for one in chain)
+        greedy = [assign(chain, k, most=[6] * len(chain)) for k in range(begin, 6 * len(chain) + 1)]
+        along = [predicted_s(chain, [int(k) for k in one.cores], share) for one in greedy]
+        assert min(along) > goal_s
+        assert error.latency_reachable_s == pytest.approx(min(along))
+        # Allocations beside the greedy ones may be a little faster.
+        assert 0.95 * error.latency_reachable_s <= min(latencies.values())
+        cores = [int(k) for k in error.best.cores]
+        assert predicted_s(chain, cores, share) == pytest.approx(error.latency_reachable_s)
+        near = path.fewest(1.05 * error.latency_reachable_s)
+        cores = [int(k) for k in near.cores]
+        assert predicted_s(chain, cores, share) <= 1.05 * error.latency_reachable_s
+        assert near.total <= error.best.total
         return
     cores = [int(k) for k in found.cores]
     assert predicted_s(chain, cores, share) <= goal_s
@@ -82,3 +97,26 @@ def test_a_percentile_needs_more_cores_than_the_mean_and_noise_needs_more_still(
 def test_a_station_that_cannot_keep_up_within_its_maximum_is_named() -> None:
     with pytest.raises(StationTooSmall):
         fewest_cores([station(0.1, 8.0, 0.0, 0.0)], 1.0, 0.95, least=[1], most=[4])
+
+
+def test_where_a_goal_is_out_of_reach_the_cores_near_the_floor_are_found() -> None:
+    """The latency along the greedy path is not monotone, so a second search may miss its lowest."""
+    chain = [
+        MicroBatchStation(
+            cost=BatchCost(fixed_s=fixed_s, per_task_s=per_task_s, work_s=work_s),
+            arrival_rate=100.0,
+            noise=noise,
+        )
+        for fixed_s, per_task_s, work_s, noise in (
+            (0.1896, 0.005, 0.0597, 0.0571),
+            (0.3249, 0.002, 0.0215, 0.0215),
+        )
+    ]
+    path = CorePath(chain, 0.95, least=[1, 1], most=[1 << 20, 1 << 20])
+    with pytest.raises(PredictedOutOfReach) as error:
+        path.fewest(1.285)
+    lowest_s = error.value.latency_reachable_s
+    found = path.fewest(1.05 * lowest_s)
+    cores = [int(k) for k in found.cores]
+    assert predicted_s(chain, cores, 0.95) <= 1.05 * lowest_s
+    assert found.total < error.value.best.total

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from tidegate.control.controller import Controller
 from tidegate.control.latency.load_ahead import LoadForecast
 from tidegate.control.latency.scale_in import ScaleIn
 from tidegate.control.latency.surges import SurgeHistory
+from tidegate.control.measurement import Measurement
+from tidegate.control.record import Record
 from tidegate.control.target import Target
 from tidegate.sim.microbatch.pipeline import PipelineSimulation, simulate
 from tidegate.sim.microbatch.world import SimulatedSegment, Stage, World
@@ -50,7 +53,11 @@ def test_a_forecast_goes_on_as_if_nothing_had_happened(
     new.recall(strict(old.learned()), 0.0)
     old.observe(later, at_s + tick_s)
     new.observe(later, at_s + tick_s)
-    assert new.within(horizon) == old.within(horizon)
+    # ARMA fits again from another start, so it stops at another digit.
+    found, expected = new.within(horizon), old.within(horizon)
+    assert found.forecaster == expected.forecaster
+    assert found.planned == pytest.approx(expected.planned, rel=1e-3)
+    assert found.rate == pytest.approx(expected.rate, rel=1e-3)
 
 
 def pipeline() -> PipelineSimulation:
@@ -144,11 +151,12 @@ def test_surges_fade_with_the_age_of_what_was_learned() -> None:
 def test_a_wait_does_not_go_on_across_a_gap() -> None:
     old = ScaleIn(10.0, 0.15)
     old._needs.append((0.0, 1))
+    old._rates.append(5.0)
     old._patience = 4.0
     near, far = ScaleIn(10.0, 0.15), ScaleIn(10.0, 0.15)
     near.recall(strict(old.learned()), 1.0)
     far.recall(strict(old.learned()), 60.0)
-    assert list(near._needs) == [[0.0, 1]] and not far._needs
+    assert list(near._needs) == [(0.0, 1)] and not far._needs
     assert near._patience == far._patience == 4.0
 
 
@@ -165,20 +173,47 @@ def test_the_first_decision_after_a_restart_is_as_good_as_the_last_before_it() -
     last = simulate(world(constant(3000.0), seconds=60.0), before).records[-1]
     after = controller()
     after.recall(json.loads(json.dumps(before.learned())), last.measurement.at_s + 12.0)
+    nothing = nothing_yet(13.0, last)
+    first = after.tick(nothing)
+    assert first.decision.cores == last.beliefs["needed_cores"]
+    assert first.beliefs["forecast_rate"] == pytest.approx(3000.0, rel=0.05)
+    assert "begins with what a run learned that ended 12 s ago" in first.decision.notes
+    fresh = controller().tick(nothing)
+    assert fresh.decision.cores is None, "without memory nothing is known"
+
+
+def planned(keeping: bool, ticks: int = 900) -> list[float]:
+    """What is planned for, at a horizon of 90 s, while what was learned is kept every 10 s."""
+    ahead, found = LoadForecast(), []
+    for tick in range(ticks):
+        at_s = 1_700_000_000.0 + tick
+        ahead.observe(500.0 + 300.0 * math.sin(tick / 60.0), at_s)
+        found.append(ahead.within(90).planned)
+        if keeping and tick % 10 == 0:
+            strict(ahead.learned())
+    return found
+
+
+def test_keeping_what_was_learned_changes_no_plan() -> None:
+    assert planned(keeping=True) == planned(keeping=False)
+
+
+def nothing_yet(seconds_later: float, last: Record, *, tick_s: float = 1.0) -> Measurement:
+    """A tick of a restarted pipeline before its first batch, on one core."""
     measured = last.measurement
-    nothing = dataclasses.replace(
+    return dataclasses.replace(
         measured,
-        at_s=measured.at_s + 13.0,
+        at_s=measured.at_s + seconds_later,
+        interval_s=tick_s,
         arrival_rate=0.0,
         processed_rate=0.0,
         backlog_rows=0.0,
         latency=None,
         cores_asked=1,
         cores_granted=1,
-        segments=(
-            dataclasses.replace(
-                measured.segments[0], arrival_rate=0.0, backlog_rows=0.0, batches=(), tasks=1
-            ),
+        segments=tuple(
+            dataclasses.replace(one, arrival_rate=0.0, backlog_rows=0.0, batches=(), tasks=1)
+            for one in measured.segments
         ),
         operators=tuple(
             dataclasses.replace(
@@ -187,9 +222,86 @@ def test_the_first_decision_after_a_restart_is_as_good_as_the_last_before_it() -
             for one in measured.operators
         ),
     )
-    first = after.tick(nothing)
-    assert first.decision.cores == last.beliefs["needed_cores"]
-    assert first.beliefs["forecast_rate"] == pytest.approx(3000.0, rel=0.05)
-    assert "begins with what a run learned that ended 12 s ago" in first.decision.notes
-    fresh = controller().tick(nothing)
-    assert fresh.decision.cores is None, "without memory nothing is known"
+
+
+def after_a_run(age_s: float) -> tuple[Controller, Record]:
+    before = controller()
+    last = simulate(world(constant(3000.0), seconds=90.0), before).records[-1]
+    after = controller()
+    assert after.recall(strict(before.learned()), last.measurement.at_s + age_s) is None
+    return after, last
+
+
+def test_a_load_that_was_measured_long_ago_is_not_planned_for() -> None:
+    for age_s in (3600.0, 90 * 86_400.0):
+        after, last = after_a_run(age_s)
+        for second in range(1, 200, 10):
+            record = after.tick(nothing_yet(age_s + second, last))
+            assert record.decision.cores is None and record.beliefs["forecast_rate"] == 0.0
+
+
+def test_the_first_row_is_awaited_for_two_minutes_only() -> None:
+    after, last = after_a_run(12.0)
+    wanted = [after.tick(nothing_yet(12.0 + s, last)).decision.cores for s in range(1, 300, 3)]
+    assert wanted[0] == wanted[39] == last.beliefs["needed_cores"]
+    assert set(wanted[41:]) == {None}
+
+
+def test_after_a_night_the_usual_load_of_this_time_is_planned_for() -> None:
+    old, morning_s = LoadForecast(tick_s=60.0), 1_699_833_600.0 + 9 * 3600.0
+    for minute in range(1440 + 600):
+        at_s = morning_s + 60.0 * minute
+        old.observe(900.0 if minute % 1440 < 600 else 200.0, at_s)
+        old.within(2)
+    new = LoadForecast(tick_s=60.0)
+    new.recall(strict(old.learned()), 14 * 3600.0)
+    found = new.before_rows(2, morning_s + 2 * 86_400.0 + 600.0)
+    assert found.planned == pytest.approx(900.0) and found.forecaster == "same time of day"
+
+
+def test_a_first_row_after_months_does_not_bring_back_the_old_load() -> None:
+    old = LoadForecast()
+    for second in range(300):
+        old.observe(3000.0, 1_700_000_000.0 + second)
+        old.within(2)
+    new = LoadForecast()
+    new.recall(strict(old.learned()), 90 * 86_400.0)
+    new.observe(100.0, 1_700_000_000.0 + 90 * 86_400.0)
+    assert new.within(2).planned < 200.0
+
+
+def test_another_tick_keeps_the_minutes_and_drops_what_was_learned_by_tick() -> None:
+    """Learned by ticks of 1 s, restarted with ticks of 10 s: the horizon stays 90 s and a batch."""
+    before = controller()
+    last = simulate(world(constant(3000.0), seconds=400.0), before).records[-1]
+    after = controller()
+    after.recall(strict(before.learned()), last.measurement.at_s + 10.0)
+    policy = _latency(after)
+    minutes = policy._forecast._minutes.known
+    asked: list[float] = []
+    for tick in range(1, 8):
+        now = dataclasses.replace(
+            last.measurement,
+            at_s=last.measurement.at_s + 10.0 * tick,
+            interval_s=10.0,
+            grant_s=90.0,
+        )
+        record = after.tick(now)
+        choose = policy._forecast._selection.choose
+
+        def spied(points: Any, horizon_s: float, at_s: float, choose: Any = choose) -> Any:
+            asked.append(horizon_s)
+            return choose(points, horizon_s, at_s)
+
+        policy._forecast._selection.choose = spied
+    assert record.beliefs["horizon_s"] > 90.0
+    assert asked and min(asked) >= 90.0
+    assert policy._forecast.tick_s == 10.0
+    assert policy._forecast._minutes.known[: len(minutes)] == minutes
+
+
+def test_a_jittering_tick_is_the_same_tick() -> None:
+    after, last = after_a_run(5.0)
+    forecast = _latency(after)._forecast
+    after.tick(dataclasses.replace(nothing_yet(5.0, last), interval_s=1.2))
+    assert _latency(after)._forecast is forecast

@@ -10,7 +10,7 @@ from tidegate.control.assemble import new_controller
 from tidegate.control.assembly import Assembly
 from tidegate.control.bounds import Bounds
 from tidegate.control.latency.surge_reserve import absorbed, surge_latency_s
-from tidegate.control.latency.surges import PRIOR_S, SurgeHistory
+from tidegate.control.latency.surges import MOST, PRIOR_S, SurgeHistory
 from tidegate.control.target import Target
 from tidegate.models.microbatch.batch_cost import BatchCost
 from tidegate.models.microbatch.station import MicroBatchStation
@@ -101,3 +101,32 @@ def test_a_stream_that_never_leaps_ends_without_a_reserve_and_one_that_leaps_kee
     assert calm[0] > 1.5, "while nothing is known, a surge of twice the load is planned for"
     assert max(calm[2:]) == 1.0
     assert max(leaping[5:]) > 1.5, "where the plan without a reserve does not absorb it anyway"
+
+
+def test_the_largest_surge_is_known_until_it_has_faded() -> None:
+    assert watched([100.0] * 30).largest() == 1.0
+    surges = watched([100.0] * 30 + [320.0] + [90.0] * 10)
+    assert surges.largest() == pytest.approx(3.2)
+    assert watched([100.0] * 30 + [900.0]).largest() == pytest.approx(MOST)
+    after = SurgeHistory()
+    after.recall(surges.learned(), 3 * 86_400.0)
+    assert after.largest() == 1.0
+
+
+def planned_for(leap: float, seconds: int) -> float:
+    """The surge that is planned for in the end, in a stream that leaps so far every half minute."""
+    changes = [(0.0, 1000.0)]
+    for begin_s in range(30, seconds - 20, 30):
+        changes += [(float(begin_s), 1000.0 * leap), (begin_s + 4.0, 1000.0)]
+    segment = SimulatedSegment(
+        fixed_s=0.5, per_task_s=0.002, stages=(Stage(name="work", work_s=0.004),)
+    )
+    world = World(segments=(segment,), profile=steps(changes), seconds=seconds, cores=16)
+    assembly = Assembly(target=Target(2.0), bounds=Bounds(1, 64))
+    records = simulate(world, new_controller(assembly)).records
+    return records[-1].beliefs["surge"]
+
+
+def test_the_reserve_reaches_as_far_as_this_stream_has_leapt() -> None:
+    assert planned_for(3.0, 290) > 2.5
+    assert planned_for(1.8, 290) <= 2.0

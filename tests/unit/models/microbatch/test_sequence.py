@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 
 from tidegate.control.measurement import Latency
 from tidegate.models.microbatch.batch_cost import BatchCost
-from tidegate.models.microbatch.sequence import total_latency, total_percentile, total_sojourn
+from tidegate.models.microbatch.sequence import (
+    _extra_passes,
+    total_latency,
+    total_percentile,
+    total_sojourn,
+)
 from tidegate.models.microbatch.station import MicroBatchStation
 from tidegate.sim.microbatch.measure import latency_of
 from tidegate.sim.microbatch.pipeline import PipelineSimulation
@@ -189,3 +194,39 @@ def test_a_sequence_behind_the_second_of_two_sources_counts_for_its_rows_alone()
     two = dataclasses.replace(two, visit_ratio=0.5, apart=True)
     after = dataclasses.replace(after, visit_ratio=0.5)
     assert total_latency([one, two, after], [CORES] * 3) == pytest.approx(1.2 + 0.5 * 0.3, rel=2e-3)
+
+
+@pytest.mark.parametrize("mean", [1.5, 2.0, 9.0, 60.0, 1000.0])
+def test_the_numbers_of_passes_are_those_of_a_geometric_distribution(mean: float) -> None:
+    """Against the sums over all numbers, one by one."""
+    found = _extra_passes(mean)
+    assert len(found) <= 50
+    assert sum(share for share, _, _ in found) == pytest.approx(1.0)
+    assert sum(share * extra for share, extra, _ in found) == pytest.approx(mean - 1.0)
+    square = sum(share * (vary + extra**2) for share, extra, vary in found)
+    assert square == pytest.approx(mean * (mean - 1.0) + (mean - 1.0) ** 2)
+    stay = 1.0 - 1.0 / mean
+    begin, share, extra, vary = 0, *found[0]
+    step = round(math.log1p(-share) / math.log(stay))
+    chances = stay ** np.arange(step) * (1.0 - stay)
+    numbers = begin + np.arange(step)
+    assert share == pytest.approx(float(chances.sum()))
+    assert extra == pytest.approx(float(np.average(numbers, weights=chances)), abs=1e-9)
+    spread = float(np.average((numbers - extra) ** 2, weights=chances))
+    assert vary == pytest.approx(spread, rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize("passes", [1e3, 1e5, 1e9, 1e15])
+def test_any_number_of_passes_is_a_few_ways(passes: float) -> None:
+    """A source that falls silent makes the ratio as large as it likes."""
+    station = MicroBatchStation(
+        cost=BatchCost(fixed_s=0.5, work_s=0.1 / RATE),
+        arrival_rate=RATE,
+        visit_ratio=passes,
+        loops=True,
+    )
+    sojourn = total_sojourn([station], [CORES])
+    assert sojourn is not None and len(sojourn.ways) <= 50
+    batch_s = station.duration_s(CORES)
+    assert sojourn.mean_s == pytest.approx(passes * batch_s, rel=0.01)
+    assert 0.0 < sojourn.percentile(0.95) < math.inf
