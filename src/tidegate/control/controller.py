@@ -9,6 +9,7 @@ Spark, the simulator and a replay make the same decisions from the same numbers.
 `control/assemble.py` builds controllers.
 """
 
+import copy
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
@@ -156,15 +157,28 @@ class Controller:
         }
         return {"version": LEARNED_VERSION, "at_s": self._at_s, "named": self.policy.name, **found}
 
-    def recall(self, learned: Mapping[str, Any], now_s: float) -> None:
+    def recall(self, learned: Mapping[str, Any], now_s: float) -> str | None:
         """Begin with what the controller of an earlier run learned; call it before the first tick.
 
         The model is the same for every policy. A policy begins with what a policy of its own name
-        learned.
+        learned. Returns why the whole document is left aside; None if it is not. After an error
+        the controller is as it was before: what was half recalled would not fit together.
         """
-        if learned.get("version") != LEARNED_VERSION:
-            return
+        version = learned.get("version")
+        if version != LEARNED_VERSION:
+            return f"its format has version {version}, and this release reads {LEARNED_VERSION}"
+        fresh = copy.deepcopy((self._learner, self.policy, self._claim))
+        try:
+            self._recall(learned, now_s)
+        except Exception:
+            self._learner, self.policy, self._claim = fresh
+            raise
+        return None
+
+    def _recall(self, learned: Mapping[str, Any], now_s: float) -> None:
         age_s = max(now_s - float(learned["at_s"]), 0.0)
+        if not math.isfinite(age_s):
+            raise ValueError("the time at which it was learned is not a finite number")
         parts: dict[str, object] = {"model": self._learner}
         if learned.get("named") == self.policy.name:
             parts["policy"] = self.policy

@@ -16,6 +16,7 @@ class Remembering(Protocol):
         """Begin with what an earlier run learned, which ended `age_s` seconds ago.
 
         Parts that are missing, or that belong to a pipeline that has since changed, are left out:
-        they are learned again. It is called before the first tick.
+        they are learned again. It is called before the first tick. An error means that nothing of
+        it can be used; the controller then begins anew.
         """
         ...

@@ -106,6 +106,7 @@ class AdaptiveConformal(Remembered):
         self._shifts = {
             finite(rho): left * min(max(finite(shift), -LARGEST_SHIFT), LARGEST_SHIFT)
             for rho, shift in learned.get("shifts", ())
+            if 0.0 < finite(rho) < 1.0
         }
         self._ordered = None
 

@@ -7,6 +7,7 @@ the modelled one is what the queueing model does not include, here a micro-batch
 smoothed and subtracted from the target.
 """
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -43,14 +44,19 @@ class _Stations:
         self._serving: dict[str, float] = {}
         """mu_i of each operator that has worked."""
         self._known = 0
-        """Ticks in which the rates of all operators were known."""
+        """Ticks since the last operator got its first rows."""
+        self._heard = 0
+        """Operators that have had rows."""
+        self._longest_s = 0.0
         self._needed = options.ticks
 
     def of(self, measurement: Measurement) -> Queues | None:
-        """The stations; None until the rates of all operators are smoothed over their window.
+        """The stations; None until their rates are smoothed over their window.
 
         A chain of segments fills one after the other, so a decision on first rates would give the
-        cores to the operators that got rows first.
+        cores to the operators that got rows first. But an operator may never get rows, as one that
+        only raises alarms. Once no other operator got its first rows for the window and the time
+        that two batches take, the silent ones count as without load: they keep their least tasks.
         """
         smooth = self._smoothing.update
         arriving, serving, varying = [], [], []
@@ -67,12 +73,25 @@ class _Stations:
             varying.append(scv if self._model == "gigk" else 1.0)
         if measurement.arrival_rate > 0.0 or self._outside > 0.0:
             self._outside = smooth("outside", measurement.arrival_rate)
-        if self._outside <= 0.0 or min(serving, default=0.0) <= 0.0 or min(arriving) <= 0.0:
+        heard = len(self._arriving.keys() & self._serving.keys())
+        self._known = self._known + 1 if heard == self._heard else 1
+        self._heard = heard
+        if self._outside <= 0.0 or heard == 0 or self._known < self._wait(measurement):
             return None
-        self._known += 1
-        if self._known < self._needed:
-            return None
+        if any(came > 0.0 >= served for came, served in zip(arriving, serving, strict=True)):
+            return None  # its first batch has not ended yet
+        # Without rows it does not matter how fast it would serve them.
+        usual = max(self._serving.values())
+        serving = [rate if rate > 0.0 else usual for rate in serving]
         return Queues.of(arriving, serving, variability=varying, external_rate=self._outside)
+
+    def _wait(self, measurement: Measurement) -> int:
+        """How many ticks the same operators must have had rows before that is all of them."""
+        durations = [one.duration_s for part in measurement.segments for one in part.batches]
+        self._longest_s = max(durations, default=self._longest_s)
+        if self._heard == len(measurement.operators):
+            return self._needed
+        return self._needed + math.ceil(2.0 * self._longest_s / max(measurement.step_s, 1e-3))
 
 
 class DrsFixed:

@@ -84,7 +84,7 @@ class PipelineModel:
                 self._unmeasured[name] = dict(part)
         self._at_s = newest_s + age_s
         self._visits.recall(learned.get("visits", {}), age_s)
-        self._shed_row.recall(learned.get("shed_row", {}), age_s)
+        self._shed_row.recall(_sums(learned.get("shed_row", {})), age_s)
         self.kept_share = min(max(finite(learned.get("kept_share", 1.0)), 0.0), 1.0)
 
     @property
@@ -200,3 +200,14 @@ class PipelineModel:
                 found[f"{name}.noise"] = model.noise
                 found[f"{name}.start_up_s"] = model.start_up_s
         return found
+
+
+def _sums(shed_row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What was learned of shed rows; a ValueError if it is not sums of three terms."""
+    if not shed_row:
+        return {}
+    rows = [*shed_row["moments"], shed_row["product"]]
+    table = [[finite(one) for one in row] for row in rows]
+    if [len(row) for row in table] != [3, 3, 3, 3]:
+        raise ValueError("the sums of a fit of three terms have another shape")
+    return {"moments": table[:3], "product": table[3], "row_s": finite(shed_row["row_s"])}

@@ -143,8 +143,11 @@ class SegmentModel:
         if not learned:
             return
         self._memory.recall(learned["memory"], 0.5 ** (max(age_s, 0.0) / _HALF_FORGOTTEN_S))
-        self._outliers.recall(learned["outliers"])
+        ratios = [finite(ratio) for ratio in learned["outliers"].get("ratios", ())]
+        self._outliers.recall({"ratios": ratios})
         self._operators = frozenset(learned["operators"])
+        if not all(isinstance(one, str) for one in self._operators):
+            raise ValueError("the name of an operator is not a text")
         work_s = learned["work_s"]
         if work_s is not None:
             self._work_s = self._work.update(finite(work_s))

@@ -10,7 +10,6 @@ import threading
 from typing import Any
 
 from tidegate.control.controller import Controller
-from tidegate.errors import TidegateError
 from tidegate.logs import PipelineLogger, reason
 from tidegate.spark.loop.isolated import Isolated
 from tidegate.spark.state.files import Durable, Missing
@@ -35,15 +34,16 @@ class KeptLearning:
     def recall(self, now_s: float) -> None:
         """Let the controller begin with what an earlier run learned, if that can be read."""
         try:
-            self._controller.recall(self._place.read_json(FILE), now_s)
+            unused = self._controller.recall(self._place.read_json(FILE), now_s)
         except Missing:
             return
-        except (TidegateError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except Exception as error:  # a damaged file can be wrong in any way
+            unused = reason(error)
+        if unused is not None:
             self._log.warning(
-                "what an earlier run learned cannot be used and is learned again: %s", reason(error)
+                "what an earlier run learned cannot be used and is learned again: %s", unused
             )
-            return
-        if self._controller.began_with is not None:
+        elif self._controller.began_with is not None:
             self._log.info("%s", self._controller.began_with)
 
     def tick(self, now_s: float) -> None:

@@ -8,7 +8,13 @@ from tests.helpers.deciding import plain
 from tidegate.control.allocation.drs import Drs, DrsFixed
 from tidegate.control.bounds import Bounds
 from tidegate.control.drs_options import DrsOptions
-from tidegate.control.measurement import Latency, Measurement, OperatorMeasurement
+from tidegate.control.measurement import (
+    BatchMeasurement,
+    Latency,
+    Measurement,
+    OperatorMeasurement,
+    SegmentMeasurement,
+)
 from tidegate.control.policy import Policy
 from tidegate.errors import AskedWrongly
 from tidegate.models.queueing.stations import Queues
@@ -184,3 +190,53 @@ def test_it_waits_until_its_window_is_full() -> None:
     policy = plain(DrsFixed(22, DrsOptions(w=4)), BOUNDS)
     decisions = [policy.decide(measured((8, 12, 2))) for _ in range(5)]
     assert [one.holds for one in decisions] == [True, True, True, False, False]
+
+
+def with_alerts(tick: int, rate: float, have: tuple[int, ...], *, served: float) -> Measurement:
+    """The three operators and a branch for alerts."""
+    one = measured(have, latency_s=3.0)
+    alerts = OperatorMeasurement(
+        name="alerts", arrival_rate=rate, service_rate=served, tasks=2, least_tasks=2
+    )
+    return dataclasses.replace(
+        one, at_s=100.0 + tick, operators=(*one.operators, alerts), cores_asked=sum(have) + 2
+    )
+
+
+@pytest.mark.parametrize("heard", [0, 8])
+def test_an_operator_without_rows_does_not_block_the_others(heard: int) -> None:
+    """It never got any, or has been silent for longer than the window."""
+    policy = plain(Drs(1.6, 0.5), BOUNDS)
+    for tick in range(heard + 14):
+        rate = 2.0 if tick < heard else 0.0
+        decision = policy.decide(with_alerts(tick, rate, (9, 10, 1), served=rate * 5.0))
+    assert decision.cores is not None and decision.cores > 22
+    assert "alerts" not in decision.tasks, "it keeps its least tasks"
+    assert decision.expected_latency_s is not None and decision.expected_latency_s < 3.0
+
+
+def test_an_operator_that_waits_for_its_first_batch_is_awaited() -> None:
+    """It has rows already, but how long they take is not known."""
+    policy = plain(Drs(1.6, 0.5), BOUNDS)
+    for tick in range(20):
+        decision = policy.decide(with_alerts(tick, 2.0, (9, 10, 1), served=0.0))
+    assert decision.holds
+    for tick in range(20, 28):
+        decision = policy.decide(with_alerts(tick, 2.0, (9, 10, 1), served=10.0))
+    assert decision.cores is not None
+
+
+def test_a_chain_that_fills_slowly_is_awaited() -> None:
+    """The batches before it take 5 s each, so it is no wonder that it has no rows yet."""
+    batch = BatchMeasurement(
+        batch_id=1, rows=50, tasks=2, imbalance=1.0, duration_s=5.0, ended_s=100.0
+    )
+    segment = SegmentMeasurement(
+        name="main", arrival_rate=13.0, backlog_rows=0.0, tasks=2, batches=(batch,)
+    )
+    policy = plain(Drs(1.6, 0.5), BOUNDS)
+    holds = []
+    for tick in range(20):
+        one = with_alerts(tick, 0.0, (9, 10, 1), served=0.0)
+        holds.append(policy.decide(dataclasses.replace(one, segments=(segment,))).holds)
+    assert all(holds[:14]) and not holds[-1]

@@ -1,23 +1,32 @@
 """What was learned is kept with the checkpoint, and a file that cannot be used costs nothing."""
 
+import dataclasses
 import json
 import logging
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.helpers.pipeline_worlds import measured
+from tidegate.control.assemble import new_controller
+from tidegate.control.assembly import Assembly
 from tidegate.control.bounds import Bounds
 from tidegate.control.constraints import Constraints
 from tidegate.control.controller import Controller
 from tidegate.control.decision import Decision, hold
 from tidegate.control.measurement import Measurement
 from tidegate.control.record import Record
+from tidegate.control.target import Target
 from tidegate.logs import PipelineLogger
+from tidegate.sim.microbatch.pipeline import PipelineSimulation
+from tidegate.sim.microbatch.world import SimulatedSegment, Stage, World
 from tidegate.spark.loop.kept_learning import FILE, KEEP_EVERY_S, KeptLearning
 from tidegate.spark.state.files import Durable
+from tidegate.workload.profile import sine
 
 START_S = 1_700_000_000.0
 
@@ -111,12 +120,107 @@ def test_a_damaged_file_is_logged_and_left(tmp_path: Path, caplog, content: byte
     assert controller.tick(measured(0)).recalled is None
 
 
-def test_a_file_of_another_version_is_left_alone(tmp_path: Path) -> None:
+def test_a_file_of_another_version_is_logged_and_left(tmp_path: Path, caplog) -> None:
     (tmp_path / FILE).write_text('{"version": 99}')
     policy = Counting()
     controller, kept = loop(tmp_path, policy)
-    kept.recall(START_S)
+    with caplog.at_level(logging.WARNING, "tidegate"):
+        kept.recall(START_S)
     assert controller.tick(measured(0)).recalled is None
+    assert caplog.text.count("is learned again") == 1
+    assert "has version 99, and this release reads 1" in caplog.text
+
+
+class Half(Counting):
+    """A policy that fails after it has begun to recall."""
+
+    def recall(self, learned: Mapping[str, Any], age_s: float) -> None:
+        self.asked = 77
+        raise ZeroDivisionError("no weight at all")
+
+
+def test_a_policy_that_was_half_recalled_is_not_used(tmp_path: Path, caplog) -> None:
+    run(tmp_path, 30)
+    controller, kept = loop(tmp_path, Half())
+    with caplog.at_level(logging.INFO, "tidegate"):
+        kept.recall(START_S + 40.0)
+    assert "no weight at all" in caplog.text and controller.began_with is None
+    assert controller.tick(measured(40)).decision.reason == "asked 1 times"
+
+
+def learned_by_the_default_policy() -> dict[str, Any]:
+    """A few minutes of a pipeline of two segments, with cores that take 90 s to be granted."""
+    segments = tuple(
+        SimulatedSegment(
+            name=name, fixed_s=0.3, stages=(Stage(name=f"in {name}", work_s=2e-3),), after=after
+        )
+        for name, after in (("main", None), ("second", "main"))
+    )
+    body = PipelineSimulation(
+        World(
+            segments=segments, profile=sine(900.0, 500.0, 90.0), seconds=300.0, cores=4, grant_s=9.0
+        )
+    )
+    controller = new_controller(ASSEMBLY)
+    for second in range(1, 301):
+        record = controller.tick(body.advance(float(second)))
+        if record.acted:
+            body.act(record.decision)
+    found: dict[str, Any] = json.loads(json.dumps(controller.learned()))
+    return found
+
+
+ASSEMBLY = Assembly(target=Target(2.0, 95), bounds=Bounds(1, 16))
+ODD = (None, "x", "nan", "inf", [], {}, [None], True, math.nan, math.inf)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every part of a document; of long lists the first entries alone."""
+    if path:
+        yield path
+    if isinstance(value, dict):
+        for key, one in value.items():
+            yield from places(one, (*path, key))
+    elif isinstance(value, list):
+        for place, one in enumerate(value[:2]):
+            yield from places(one, (*path, place))
+
+
+def damaged(document: dict[str, Any], path: tuple[Any, ...], odd: Any) -> dict[str, Any]:
+    found: Any = json.loads(json.dumps(document))
+    inside = found
+    for key in path[:-1]:
+        inside = inside[key]
+    if odd is ...:
+        del inside[path[-1]]
+    else:
+        inside[path[-1]] = odd
+    return dict(found)
+
+
+def test_a_document_that_is_damaged_anywhere_never_makes_a_tick_fail(
+    tmp_path: Path, caplog
+) -> None:
+    """One value is taken out, or replaced by an odd one; then the run must still decide."""
+    document = learned_by_the_default_policy()
+    everywhere = list(places(document))
+    assert len(everywhere) > 150
+    random, now_s = np.random.default_rng(1), float(document["at_s"]) + 3.0
+    for number, path in enumerate(everywhere):
+        odd = (..., *ODD)[int(random.integers(len(ODD) + 1))] if number % 3 else None
+        (tmp_path / FILE).write_text(json.dumps(damaged(document, path, odd)))
+        controller = new_controller(ASSEMBLY)
+        kept = KeptLearning(Durable(str(tmp_path)), controller, PipelineLogger("loop", "shop"))
+        caplog.clear()
+        with caplog.at_level(logging.WARNING, "tidegate"):
+            kept.recall(now_s)
+        assert caplog.text.count("is learned again") <= 1
+        begin = int(now_s - START_S)
+        for tick in range(begin, begin + 4):
+            one = dataclasses.replace(measured(tick, rate=900.0, backlog=0.0), grant_s=90.0)
+            record = controller.tick(one)
+            assert record.decision.reason, (path, odd)
+        json.dumps(controller.learned(), allow_nan=False)
 
 
 def test_a_place_that_cannot_be_written_is_logged_once(tmp_path: Path, caplog) -> None:
