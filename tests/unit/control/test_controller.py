@@ -2,12 +2,15 @@
 
 import dataclasses
 import itertools
+import json
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.pipeline_worlds import BOUNDS, controller, measured, world
+from tidegate.control.assemble import new_controller
+from tidegate.control.assembly import Assembly
 from tidegate.control.bounds import Bounds
 from tidegate.control.claim import Claim
 from tidegate.control.constraints import Constraints
@@ -19,6 +22,7 @@ from tidegate.control.periods import Period
 from tidegate.control.record import Record
 from tidegate.control.replay import replay
 from tidegate.control.shards.balance import Balancer
+from tidegate.control.target import Target
 from tidegate.errors import AskedWrongly
 from tidegate.sim.microbatch.pipeline import simulate
 from tidegate.workload.profile import steps
@@ -201,3 +205,26 @@ def test_moves_that_leave_their_node_are_said() -> None:
         reasons.append(record.decision.reason)
     assert reasons[0] == reasons[1] and "node" not in reasons[0]
     assert "moving 1 shard of 'work', 1 to another node: imbalance 1.80 to 1.20" in reasons[2]
+
+
+@pytest.mark.parametrize("policy", ["latency", "drs", "drs-fixed", "flow", "threshold", "static"])
+@pytest.mark.parametrize("shed", [None, "model"])
+def test_a_controller_whose_recall_fails_decides_like_a_new_one(
+    policy: str, shed: str | None
+) -> None:
+    assembly = Assembly(target=Target(1.5), bounds=BOUNDS, policy=policy, shed=shed)
+    first = new_controller(assembly)
+    simulate(world(seconds=40.0), first)
+    learned = json.loads(json.dumps(first.learned()))
+    learned["model"]["kept_share"] = None  # read last of the model
+    fresh, after = new_controller(assembly), new_controller(assembly)
+    with pytest.raises(ValueError, match="not a number"):
+        after.recall(learned, learned["at_s"] + 5.0)
+    assert after.began_with is None
+    expected, found = (simulate(world(seconds=40.0), one).records for one in (fresh, after))
+    assert [one.to_json() for one in found] == [one.to_json() for one in expected]
+
+
+def test_another_version_is_refused_in_words() -> None:
+    refused = controller().recall({"version": 99}, 0.0)
+    assert refused is not None and "version 99" in refused
