@@ -9,6 +9,7 @@ mixed by how well each predicted the windows that have since been observed.
 """
 
 import math
+import statistics
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -254,7 +255,7 @@ class Analogues(Remembered):
         good = self._good
         level = sum(good[-2:]) / len(good[-2:]) if good else 0.0
         before = sum(good[-12:-10]) / 2 if len(good) >= 12 else level
-        excess = level - float(np.median(good)) if good else 0.0
+        excess = level - statistics.median(good) if good else 0.0
         minute = self._minutes
         if not self._surging and excess > SURGE_ABOVE:
             self._surging, self._surge_at = True, minute

@@ -9,7 +9,6 @@ checked by the prediction itself. Where that search finds nothing, the whole pat
 before a goal is said to be out of reach.
 """
 
-import math
 from collections.abc import Sequence
 
 from tidegate.control.allocation.allocate import (
@@ -19,11 +18,13 @@ from tidegate.control.allocation.allocate import (
     provision,
 )
 from tidegate.control.allocation.stations import StationTable
-from tidegate.models.microbatch.sequence import total_sojourn
+from tidegate.models.microbatch.sequence import total_latency, total_percentile
 from tidegate.models.microbatch.station import MicroBatchStation
 
 _ALL_OF = 16
 """A path of up to so many allocations is looked through one by one."""
+_PARTS = 6
+"""A longer one is divided into so many parts, and so are the parts around the best."""
 
 
 class PredictedOutOfReach(LatencyOutOfReach):
@@ -39,10 +40,9 @@ def predicted_s(
     stations: Sequence[MicroBatchStation], cores: Sequence[int], share: float | None
 ) -> float:
     """The sojourn through all stations: its mean, or the percentile of this share of the rows."""
-    sojourn = total_sojourn(stations, cores)
-    if sojourn is None:
-        return math.inf
-    return sojourn.mean_s if share is None else sojourn.percentile(share)
+    if share is None:
+        return total_latency(stations, cores)
+    return total_percentile(stations, cores, share)
 
 
 def fewest_cores(
@@ -85,14 +85,11 @@ class CorePath:
 
     def fewest(self, goal_s: float) -> CoreAllocation:
         """The fewest cores for the goal; raises PredictedOutOfReach with the best there is."""
-        low, high = self._begin - 1, self._enough_by_sum(goal_s)
-        step = 1
-        while self._latency_s(high) > goal_s:
-            if self._allocation(high).total < high:
-                low, high = self._begin - 1, self._any_within(goal_s)
-                break
-            low, high = high, high + step
-            step *= 2
+        low, high = self._begin - 1, 0
+        if not self._looked_through:
+            low, high = self._climb(goal_s)
+        if self._looked_through:
+            low, high = self._begin - 1, self._any_within(goal_s)
         step = 1
         while high - step > low and self._latency_s(high - step) <= goal_s:
             high -= step
@@ -106,6 +103,18 @@ class CorePath:
                 low = middle
         return self._with_mean(high)
 
+    def _climb(self, goal_s: float) -> tuple[int, int]:
+        """Too few cores and enough of them; if there is no such number, look through the path."""
+        low, high = self._begin - 1, self._enough_by_sum(goal_s)
+        step = 1
+        while self._latency_s(high) > goal_s:
+            if self._allocation(high).total < high:
+                self._look_through()
+                break
+            low, high = high, high + step
+            step *= 2
+        return low, high
+
     def _enough_by_sum(self, goal_s: float) -> int:
         """Where the search begins: the cores for which the sum of the means is within the goal."""
         try:
@@ -117,8 +126,7 @@ class CorePath:
         return provision(self._table, goal_s, least=self._least, most=self._most).total
 
     def _any_within(self, goal_s: float) -> int:
-        """Some number of cores within the goal, after a look through the whole path."""
-        self._look_through()
+        """Some number of cores within the goal, of those that a look through the path has found."""
         within = [total for total, (_, latency_s) in self._found.items() if latency_s <= goal_s]
         if within:
             return min(within)
@@ -127,18 +135,15 @@ class CorePath:
 
     def _look_through(self) -> None:
         """Compute the latency along the path: everywhere, or closer and closer to its lowest."""
-        if self._looked_through:
-            return
         self._looked_through = True
-        end = max(found.total for found, _ in self._found.values())
-        low, high = self._begin, end
+        low, high = self._begin, max(found.total for found, _ in self._found.values())
+        parts = _ALL_OF if high - low <= _ALL_OF else _PARTS
         while True:
-            tried = sorted({low + (high - low) * n // _ALL_OF for n in range(_ALL_OF + 1)})
-            best = min(tried, key=self._latency_s)
-            place = tried.index(best)
-            low, high = tried[max(place - 1, 0)], tried[min(place + 1, len(tried) - 1)]
-            if high - low < 2 or (low, high) == (tried[0], tried[-1]) or len(tried) <= _ALL_OF:
+            tried = sorted({low + (high - low) * n // parts for n in range(parts + 1)})
+            place = tried.index(min(tried, key=self._latency_s))
+            if high - low <= parts:
                 return
+            low, high = tried[max(place - 1, 0)], tried[min(place + 1, len(tried) - 1)]
 
     def _at(self, total: int) -> tuple[CoreAllocation, float]:
         if total not in self._found:

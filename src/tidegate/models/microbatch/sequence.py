@@ -8,6 +8,7 @@ one is busy all the time: a batch that comes waits until the running one ends, h
 average. docs/models.md derives the formulas.
 """
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -37,8 +38,11 @@ class _Later:
 
 
 def total_latency(stations: Sequence[MicroBatchStation], cores: Sequence[int]) -> float:
-    """E[T] through all stations in their order; infinite if one of them cannot keep up."""
-    found = total_sojourn(stations, cores)
+    """E[T] through all stations in their order; infinite if one of them cannot keep up.
+
+    It is linear in the passes through a loop, so these need not be told apart.
+    """
+    found = total_sojourn(stations, cores, mean_only=True)
     return math.inf if found is None else found.mean_s
 
 
@@ -51,9 +55,11 @@ def total_percentile(
 
 
 def total_sojourn(
-    stations: Sequence[MicroBatchStation], cores: Sequence[int]
+    stations: Sequence[MicroBatchStation], cores: Sequence[int], *, mean_only: bool = False
 ) -> SojournTime | None:
     """The distribution of the sojourn; None if a station cannot keep up.
+
+    With `mean_only` its mean is right, and its percentiles are not.
 
     A station whose rows come from outside begins a sequence of its own. A row passes one of them,
     each with the share of the rows that arrives there.
@@ -66,7 +72,7 @@ def total_sojourn(
     for begin, end in itertools.pairwise(begins):
         entered = _entered(stations[begin])
         share = entered / arriving if arriving > 0.0 else 1.0
-        through = _through(stations[begin:end], cores[begin:end], entered)
+        through = _through(stations[begin:end], cores[begin:end], entered, mean_only)
         ways += through if share == 1.0 else [replace(w, share=share * w.share) for w in through]
     return SojournTime(tuple(ways))
 
@@ -77,7 +83,7 @@ def _entered(first: MicroBatchStation) -> float:
 
 
 def _through(
-    stations: Sequence[MicroBatchStation], cores: Sequence[int], entered: float
+    stations: Sequence[MicroBatchStation], cores: Sequence[int], entered: float, mean_only: bool
 ) -> list[Way]:
     """The ways through stations in sequence; `entered` rows come to them per row from outside."""
     first = stations[0]
@@ -89,7 +95,7 @@ def _through(
         visit, came = _visit(station, k, came, entered)
         later.append(visit)
     again = _again(first, cores[0], alone=not any(visit.loops for visit in later))
-    return _ways(own, again, later)
+    return _ways(own, again, later, mean_only)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,13 +175,14 @@ def _again(first: MicroBatchStation, cores: int, *, alone: bool) -> _Later:
     return _Later(first.visit_ratio, first.loops, wait_s + duration_s, 0.0, vary + noise_s**2)
 
 
-def _ways(own: Way, again: _Later, later: Sequence[_Later]) -> list[Way]:
+def _ways(own: Way, again: _Later, later: Sequence[_Later], mean_only: bool) -> list[Way]:
     """The ways that rows take, by how far they get and how often they pass a loop."""
     looped = [visit.visit_ratio for visit in (again, *later) if visit.loops]
     passes = min(max(looped, default=1.0), _LONGEST_LOOP)
     ways = []
     turn_s = sum(visit.mean_s for visit in (again, *later) if visit.loops)
-    for share, extra, vary in _extra_passes(passes):
+    numbers = ((1.0, passes - 1.0, 0.0),) if mean_only else _extra_passes(passes)
+    for share, extra, vary in numbers:
         scale = extra / (passes - 1.0) if passes > 1.0 else 0.0
         turns = scale * max(again.visit_ratio - 1.0, 0.0) if again.loops else 0.0
         fixed_s = own.fixed_s + turns * again.mean_s
@@ -199,14 +206,15 @@ def _way(own: Way, share: float, fixed_s: float, longer_s: float, variance_s2: f
     return Way(share, fixed_s, longer_s, math.sqrt(variance_s2), own.span_s, own.spread)
 
 
-def _extra_passes(mean: float) -> list[tuple[float, float, float]]:
+@functools.lru_cache(maxsize=64)
+def _extra_passes(mean: float) -> tuple[tuple[float, float, float], ...]:
     """The shares of rows that pass a loop 1 + n times: geometric, with this mean number of passes.
 
     Each entry has the mean and the variance of n. Neighbouring numbers share an entry where there
     are many, and the last entry holds all rows that pass more often.
     """
     if mean <= 1.0 + _REST:
-        return [(1.0, 0.0, 0.0)]
+        return ((1.0, 0.0, 0.0),)
     log_stay = math.log1p(-1.0 / mean)
     step = max(1, math.ceil(math.log(_REST) / log_stay / _MOST_PASSES))
     # The moments of a geometric number that is below `step`, in closed form.
@@ -222,4 +230,4 @@ def _extra_passes(mean: float) -> list[tuple[float, float, float]]:
         found.append((left * among, begin + middle, vary))
         begin += step
     found.append((left, begin + mean - 1.0, mean * (mean - 1.0)))
-    return found
+    return tuple(found)

@@ -72,8 +72,9 @@ def test_segments_in_sequence_are_within_the_goal_with_few_cores(
         along = [predicted_s(chain, [int(k) for k in one.cores], share) for one in greedy]
         assert min(along) > goal_s
         assert error.latency_reachable_s == pytest.approx(min(along))
-        # Allocations beside the greedy ones may be a little faster.
-        assert 0.95 * error.latency_reachable_s <= min(latencies.values())
+        # Of segments that are equally fast, each waits half a batch for the one before it. Beside
+        # the greedy allocations there are some without such ties.
+        assert 0.75 * error.latency_reachable_s <= min(latencies.values())
         cores = [int(k) for k in error.best.cores]
         assert predicted_s(chain, cores, share) == pytest.approx(error.latency_reachable_s)
         near = path.fewest(1.05 * error.latency_reachable_s)

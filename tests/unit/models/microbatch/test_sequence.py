@@ -230,3 +230,29 @@ def test_any_number_of_passes_is_a_few_ways(passes: float) -> None:
     batch_s = station.duration_s(CORES)
     assert sojourn.mean_s == pytest.approx(passes * batch_s, rel=0.01)
     assert 0.0 < sojourn.percentile(0.95) < math.inf
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    passes=st.floats(1.0, 40.0),
+    through=st.sampled_from([0.3, 1.0]),
+    noise=st.floats(0.0, 0.2),
+    alone=st.booleans(),
+)
+def test_the_mean_alone_is_the_mean_of_the_distribution(
+    passes: float, through: float, noise: float, alone: bool
+) -> None:
+    first = MicroBatchStation(
+        cost=BatchCost(fixed_s=0.5, work_s=0.4 * CORES / (passes * RATE)),
+        arrival_rate=passes * RATE,
+        visit_ratio=passes,
+        loops=True,
+        noise=noise,
+    )
+    later = MicroBatchStation(
+        cost=BatchCost(fixed_s=0.1, work_s=1e-6), arrival_rate=RATE, visit_ratio=through
+    )
+    chain = [first] if alone else [first, later]
+    whole = total_sojourn(chain, [CORES] * len(chain))
+    assert whole is not None
+    assert total_latency(chain, [CORES] * len(chain)) == pytest.approx(whole.mean_s, rel=2e-3)
