@@ -154,7 +154,7 @@ class Planner:
         """The plan with the reserve for a surge, as far as the maximum of cores allows it.
 
         Surges up to the configured factor are always thought of. Where this stream has leapt
-        further, so are surges up to its largest, and the price decides.
+        further more than once, so are surges as far as that, and the price decides.
         """
         stations = self._model.stations(measurement, planned, plan.cores)
         if plan.limit is not None or self._options.surge_factor <= 1.0 or stations is None:
@@ -164,7 +164,7 @@ class Planner:
         plain = CoreAllocation(np.array(list(plan.cores.values())), plan.total, plan.latency_s)
         chosen, surge = plain, absorbed(stations, list(plan.cores.values()), goal_s)
         least_risk = risk = self._risk(measurement, surge, plan.total)
-        usual, largest = self._options.surge_factor, self._surges.largest()
+        usual, largest = self._options.surge_factor, self._surges.repeated()
         tried = [1.0 + share * (usual - 1.0) for share in _TRIED]
         if largest > usual:
             tried += [math.sqrt(usual * largest), largest]

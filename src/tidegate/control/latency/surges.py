@@ -89,12 +89,16 @@ class SurgeHistory(Remembered):
         prior = PRIOR_SURGES * math.exp(-PRIOR_TAIL * beyond)
         return (seen + prior) / (self._watched_s + PRIOR_S)
 
-    def largest(self) -> float:
-        """The factor of the largest surge that is remembered, up to `MOST`; 1: none."""
-        known = (
+    def repeated(self) -> float:
+        """The factor that two of the remembered surges reached, up to `MOST`; 1: none.
+
+        A load that leaps once may have changed for good. To hold cores for a leap beyond the usual
+        one, it must have come twice.
+        """
+        known = sorted(
             size for size, weight in zip(self._sizes, self._weights, strict=True) if weight > _FADED
         )
-        return math.exp(min(max(known, default=0.0), math.log(MOST)))
+        return math.exp(min(known[-2], math.log(MOST))) if len(known) > 1 else 1.0
 
     def recall(self, learned: Mapping[str, Any], age_s: float) -> None:
         """Begin with the surges of an earlier run, faded by their age."""

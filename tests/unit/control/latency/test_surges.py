@@ -103,14 +103,16 @@ def test_a_stream_that_never_leaps_ends_without_a_reserve_and_one_that_leaps_kee
     assert max(leaping[5:]) > 1.5, "where the plan without a reserve does not absorb it anyway"
 
 
-def test_the_largest_surge_is_known_until_it_has_faded() -> None:
-    assert watched([100.0] * 30).largest() == 1.0
-    surges = watched([100.0] * 30 + [320.0] + [90.0] * 10)
-    assert surges.largest() == pytest.approx(3.2)
-    assert watched([100.0] * 30 + [900.0]).largest() == pytest.approx(MOST)
+def test_how_far_a_stream_leaps_is_what_came_twice_until_it_has_faded() -> None:
+    assert watched([100.0] * 30).repeated() == 1.0
+    once, again = [100.0] * 30 + [320.0], [90.0] * 10 + [350.0]
+    assert watched(once).repeated() == 1.0, "it may have changed for good"
+    surges = watched(once + again)
+    assert surges.repeated() == pytest.approx(3.2, rel=1e-3)
+    assert watched([100.0, 90.0, 900.0] * 9).repeated() == pytest.approx(MOST)
     after = SurgeHistory()
     after.recall(surges.learned(), 3 * 86_400.0)
-    assert after.largest() == 1.0
+    assert after.repeated() == 1.0
 
 
 def planned_for(leap: float, seconds: int) -> float:
