@@ -36,6 +36,8 @@ from tidegate.workload.profile import Profile
 
 _SHARED = ""
 """The source of all segments that have none of their own; no segment has this name."""
+_SHORTEST_S = 0.1
+"""A rate is counted over at least so long, as on Spark (`spark/measure/arrivals.py`)."""
 
 
 def simulate(world: World, controller: Controller) -> Outcome:
@@ -319,11 +321,15 @@ class PipelineSimulation:
         return found
 
     def _told_rate(self, rows: RowQueue, segments: Sequence[RunningSegment], at_s: float) -> float:
-        """The rate of a source in the newest second whose arrivals are known to the meter."""
+        """The rate of a source in the newest second whose arrivals are known to the meter.
+
+        As on Spark, the time before the first row is no part of a rate.
+        """
         newest_s = 0.0
         for one in segments:
             if one.batch is not None and one.batch.told_s <= at_s:
                 one.told_s = one.batch.started_s
             newest_s = max(newest_s, one.told_s)
-        begin_s = max(newest_s - 1.0, 0.0)
-        return rows.offered(begin_s, newest_s) / max(newest_s - begin_s, self._world.bucket_s)
+        first_s = rows.first_s - self._world.bucket_s
+        begin_s = max(newest_s - 1.0, min(first_s, newest_s), 0.0)
+        return rows.offered(begin_s, newest_s) / max(newest_s - begin_s, _SHORTEST_S)

@@ -16,6 +16,13 @@ class RowQueue:
     ready_s: Vector
     rows: Vector
     taken: int = 0
+    first_s: float = math.inf
+    """When the first row arrived; those that were there from the beginning do not count."""
+
+    def __post_init__(self) -> None:
+        arrived = (self.rows > 0.0) & (self.ready_s > 0.0)
+        if arrived.any():
+            self.first_s = float(self.ready_s[np.argmax(arrived)])
 
     def take(self, until_s: float) -> tuple[Vector, Vector]:
         """Take all rows that are ready out of the queue; return their arrival times and counts."""
