@@ -39,9 +39,13 @@ JUMP = 0.2
 RISE = 0.08
 """Growth by this much (in logarithms) twice in a row is a ramp: noise goes up and down."""
 
-MOST_MOMENTUM = 1.4
-"""Growth beyond noise is assumed to continue for one more tick, by this factor at most. Cores that
-come too early cost a few seconds; cores that come too late cost a backlog."""
+_MOMENTUM, MOST_MOMENTUM = 1.5, 1.6
+"""Growth beyond noise is assumed to go on for so many more ticks, by this factor at most: until the
+batch ends that gets the new cores. Cores that come too early cost a few seconds; cores that come
+too late cost a backlog."""
+CALM_JUMP, _BEYOND_NOISE = 0.1, 4.0
+"""On a calm stream less than `JUMP` is growth beyond noise: so many times its usual change from
+tick to tick, and at least this much."""
 
 RECENT_S = 600.0
 """A load that was measured longer ago than this says nothing about the load of now."""
@@ -85,6 +89,7 @@ class LoadForecast(Remembered):
         "_margin",
         "_said",
         "_restless",
+        "_restless_before",
         "_since",
         "_step",
         "_last",
@@ -111,7 +116,8 @@ class LoadForecast(Remembered):
         self._said: tuple[int, float, float] | None = None
         """The open forecast: its last tick, its rate, and the recent change of the load then."""
         self._changes = Alpha(0.75)
-        self._restless = _CALM
+        self._restless = self._restless_before = _CALM
+        """How much the load changes from tick to tick, now and one tick before."""
         self._since: deque[float] = deque(maxlen=3600)
         self._step = 0
         self._last = 0.0
@@ -141,6 +147,7 @@ class LoadForecast(Remembered):
         if rate > 0.0 and self._last > 0.0:
             self._grown = math.log(rate) - math.log(self._last)
             change = min(abs(self._grown), _MOST_CHANGE)
+            self._restless_before = self._restless
             self._restless = max(self._changes.update(change), _CALM)
         self._since.append(rate)
         self._last = rate
@@ -237,7 +244,8 @@ class LoadForecast(Remembered):
     @property
     def _rises(self) -> bool:
         """Whether the load has grown by more than noise."""
-        return self._grown >= JUMP or min(self._grown, self._grown_before) >= RISE
+        jump = min(max(CALM_JUMP, _BEYOND_NOISE * self._restless_before), JUMP)
+        return self._grown >= jump or min(self._grown, self._grown_before) >= RISE
 
     def _within_ticks(self, ahead: int) -> LoadAhead:
         rate = max(float(self._forecaster.forecast(ahead).mean.max()), 0.0)
@@ -246,7 +254,7 @@ class LoadForecast(Remembered):
         if self._last > rate * math.exp(margin + JUMP):
             rate = self._last
         if self._rises:
-            further = self._last * math.exp(min(self._grown, math.log(MOST_MOMENTUM)))
+            further = self._last * math.exp(min(_MOMENTUM * self._grown, math.log(MOST_MOMENTUM)))
             if further > rate * math.exp(margin):
                 rate, margin = further, 0.0  # the assumed growth is margin enough
         if self._said is None:

@@ -14,8 +14,8 @@ class LatencyOptions:
     """Time within which a backlog is to be drained."""
     scale_in_after_s: float = 10.0
     """How long fewer cores must have been enough before some are released; three times the observed
-    time to grant cores, when that is longer. After a fall of the load, down to a quarter of it."""
-    aim: float = 0.8
+    time to grant cores, when that is longer. After a fall of the load, down to a seventh of it."""
+    aim: float = 0.9
     """Share of the target that a change plans for. The rest is a band in which nothing changes."""
     coverage: float = 0.9
     """Share of forecasts whose load must stay within the forecast's margin."""
@@ -23,7 +23,7 @@ class LatencyOptions:
     """The surge that a reserve of cores is kept for while nothing is known: a load that rises by
     this factor from one batch to the next still meets the target in that very batch. Less is kept
     where the surges so far make that cheaper, more where they went further. 1 keeps no reserve."""
-    least_saving: float = 0.15
+    least_saving: float = 0.1
     """Share of the cores that a scale-in must save; at least one core."""
     assumed_grant_s: float = 0.0
     """Time to grant cores that is assumed until it has been observed."""

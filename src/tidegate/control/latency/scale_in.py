@@ -2,7 +2,7 @@
 
 Fewer cores must have been enough for a while, and releasing the rest must save enough to be worth a
 change. Waiting costs the cores that are held meanwhile. So after a fall of the load the wait is
-shorter, the more cores it would release: down to a quarter, for 60 % of them or more. While the
+shorter, the more cores it would release: down to a seventh, for two thirds of them or more. While the
 load rises, no core is released, nor for a minute after a scale-out that the load does not explain.
 A scale-in that had to be taken back at the same load makes the next one wait twice as long.
 """
@@ -25,11 +25,11 @@ themselves, so that smaller savings are worth one."""
 _MANY_TICKS = 20
 _GAP_S = 5.0
 """A restart that took longer than this interrupts a wait."""
-_FALL = 1.5
+_FALL = 1.3
 """A load that was this many times as high within the waiting time has fallen."""
-_USUAL_SAVING = 0.15
+_USUAL_SAVING = 0.1
 """The share of the cores up to which a release waits for the whole time."""
-_SHORTEST_WAIT = 0.25
+_SHORTEST_WAIT = 0.15
 _SETTLE_S = 60.0
 """After a scale-out that no higher load explains, no core is released for this long unless the load
 falls. Otherwise the policy would chase a machine that is fast one minute and slow the next. A run's
@@ -147,9 +147,10 @@ class ScaleIn(Remembered):
 
     def _fallen(self, measurement: Measurement) -> bool:
         """Whether the load explains that fewer cores are enough, and they come back quickly."""
-        highest = max(self._rates, default=0.0)
+        rate, highest = measurement.arrival_rate, max(self._rates, default=0.0)
         quick = 3.0 * (measurement.grant_s or 0.0) <= self._after_s
-        return quick and measurement.arrival_rate * _FALL < highest
+        rising = rate > _RISING * min(self._rates, default=rate)
+        return quick and not rising and rate * _FALL < highest
 
     def enough_for_s(self, measurement: Measurement, cores: int) -> float:
         """For how long no tick has needed more than these cores."""

@@ -13,7 +13,7 @@ from tidegate.control.learning.smoothing import Alpha
 from tidegate.control.measurement import BatchMeasurement, Measurement, SegmentMeasurement
 from tidegate.control.shards.balance import THETA
 from tidegate.forecast.remembering import finite
-from tidegate.models.microbatch.batch_cost import BatchCost
+from tidegate.models.microbatch.batch_cost import BatchCost, chance_spread
 from tidegate.models.microbatch.batch_memory import BatchMemory, ToldParts
 from tidegate.models.microbatch.station import MicroBatchStation
 
@@ -183,7 +183,11 @@ class SegmentModel:
         """`imbalance_on` for 1 to `most` cores."""
         cores = np.arange(1, most + 1, dtype=np.float64)
         hot = 1.0 + self._keyed * np.maximum(self._hot * cores - 1.0, 0.0)
-        return np.maximum(np.where(cores == self._tasks, self._mended, self._anew), hot)
+        routed = np.where(cores == self._tasks, self._mended, self._anew)
+        fewer = cores < self._tasks
+        if fewer.any():
+            routed[fewer] = 1.0 + (self._mended - 1.0) * self._fewer_tasks(cores[fewer])
+        return np.maximum(routed, hot)
 
     def imbalance_on(self, cores: int) -> float:
         """The imbalance delta to expect on so many cores once the shards are balanced.
@@ -192,12 +196,23 @@ class SegmentModel:
         lasts. A route cannot split the hottest shard: with a share p of the rows and a task of its
         own out of k, it takes p k times the mean, so the imbalance grows with the tasks.
         """
-        routed = self._mended if cores == self._tasks else self._anew
+        if cores < self._tasks:
+            routed = 1.0 + (self._mended - 1.0) * float(self._fewer_tasks(np.array([cores]))[0])
+        else:
+            routed = self._mended if cores == self._tasks else self._anew
         return max(routed, 1.0 + self._keyed * max(self._hot * cores - 1.0, 0.0))
+
+    def _fewer_tasks(self, cores: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        """What is left of the imbalance (delta - 1) on fewer tasks than now.
+
+        The fullest of k tasks has so many standard deviations more rows than the mean, each of the
+        root of the rows per task. So fewer tasks are balanced better, by chance alone.
+        """
+        return np.asarray(chance_spread(cores) / chance_spread(self._tasks))
 
     @property
     def _anew(self) -> float:
-        """The imbalance on another number of tasks, where new routes are balanced only to theta."""
+        """The imbalance on more tasks than now, where new routes are balanced only to theta."""
         return max(self._mended, 1.0 + self._keyed * (THETA - 1.0))
 
     @property

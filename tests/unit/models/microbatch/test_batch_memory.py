@@ -133,11 +133,23 @@ def test_two_rises_in_a_row_are_a_ramp() -> None:
     for tick in range(30):
         coming.observe(500.0, float(tick))
         coming.within(1)
-    coming.observe(560.0, 30.0)
+    coming.observe(543.0, 30.0)
     once = coming.within(1).planned
-    coming.observe(627.0, 31.0)
-    assert once < 1.12 * 560.0
-    assert coming.within(1).planned >= 1.119 * 627.0
+    coming.observe(590.0, 31.0)
+    assert once < 1.08 * 543.0
+    assert coming.within(1).planned >= 1.13 * 590.0
+
+
+def test_on_a_calm_stream_a_small_jump_is_growth_and_on_a_restless_one_it_is_noise() -> None:
+    calm, restless = LoadForecast(), LoadForecast()
+    for tick in range(60):
+        calm.observe(500.0, float(tick))
+        restless.observe(500.0 * (1.06 if tick % 2 else 0.94), float(tick))
+        calm.within(1), restless.within(1)
+    calm.observe(570.0, 60.0)
+    restless.observe(0.94 * 570.0, 60.0)
+    assert calm.within(1).planned >= 1.2 * 570.0, "it is expected to go on"
+    assert restless.within(1).planned < 1.15 * 570.0
 
 
 def tell(memory: BatchMemory, rows: float, tasks: int, at_s: float, *, slow: float = 0.0) -> float:

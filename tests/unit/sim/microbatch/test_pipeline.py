@@ -117,7 +117,7 @@ def test_a_surge_with_changing_hot_keys_stays_within_target_on_few_cores(seed: i
     )
     assert outcome.within(TARGET_S, after_s=20) >= 0.95
     assert outcome.core_seconds <= 0.6 * peak.core_seconds
-    assert outcome.reversals() <= 2
+    assert outcome.reversals() <= 3
     assert outcome.moves > 0
     peak_cores = max(outcome.cores)
     assert 6 <= peak_cores <= BOUNDS.most and outcome.cores[-1] <= 4
