@@ -2,9 +2,10 @@
 
 Fewer cores must have been enough for a while, and releasing the rest must save enough to be worth a
 change. Waiting costs the cores that are held meanwhile. So after a fall of the load the wait is
-shorter, the more cores it would release: down to a seventh, for two thirds of them or more. While the
-load rises, no core is released, nor for a minute after a scale-out that the load does not explain.
-A scale-in that had to be taken back at the same load makes the next one wait twice as long.
+shorter, the more cores it would release: down to a seventh, for two thirds of them or more. While
+the load rises, no core is released, nor for a minute after a scale-out that the load does not
+explain. A scale-in that had to be taken back at the same load makes the next one wait twice as
+long.
 """
 
 import math
