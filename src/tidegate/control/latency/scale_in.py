@@ -26,7 +26,7 @@ themselves, so that smaller savings are worth one."""
 _MANY_TICKS = 20
 _GAP_S = 5.0
 """A restart that took longer than this interrupts a wait."""
-_FALL = 1.3
+_FALL = 1.2
 """A load that was this many times as high within the waiting time has fallen."""
 _USUAL_SAVING = 0.1
 """The share of the cores up to which a release waits for the whole time."""
