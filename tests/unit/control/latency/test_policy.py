@@ -70,7 +70,7 @@ def test_scale_out_is_not_capped_by_a_factor() -> None:
 def test_scale_in_waits_and_then_goes_in_one_step() -> None:
     options = LatencyOptions(scale_in_after_s=8.0)
     policy = taught(latency_policy(TARGET_S, BOUNDS, options))
-    decisions = [policy.decide(steady(30 + n, 1000.0, 10)) for n in range(12)]
+    decisions = [policy.decide(steady(30 + n, 1150.0, 10)) for n in range(12)]
     lets_go = [index for index, one in enumerate(decisions) if one.cores is not None]
     assert lets_go[0] >= 7
     assert decisions[lets_go[0]].cores is not None and decisions[lets_go[0]].cores <= 3
