@@ -14,9 +14,12 @@ class LatencyOptions:
     """Time within which a backlog is to be drained."""
     scale_in_after_s: float = 10.0
     """How long fewer cores must have been enough before some are released; three times the observed
-    time to grant cores, when that is longer. After a fall of the load, down to a seventh of it."""
+    time to grant cores, when that is longer. After a fall of the load, down to a tenth of it."""
     aim: float = 0.9
     """Share of the target that a change plans for. The rest is a band in which nothing changes."""
+    slow_aim: float = 0.85
+    """The same where cores take longer to be granted than a backlog may last: a plan that proves
+    too tight cannot be corrected in time there."""
     coverage: float = 0.9
     """Share of forecasts whose load must stay within the forecast's margin."""
     surge_factor: float = 2.0
@@ -39,6 +42,11 @@ class LatencyOptions:
                 "catch_up_s must be above 0, scale_in_after_s at least 0, and aim and coverage"
                 " between 0 and 1"
             )
+
+    def aim_at(self, observed_s: float | None) -> float:
+        """The aim for an observed time to grant cores."""
+        slow = self.grant_s(observed_s) > self.catch_up_s
+        return min(self.aim, self.slow_aim) if slow else self.aim
 
     def grant_s(self, observed_s: float | None) -> float:
         """The time to grant cores: the observed one, or the assumed one before that."""

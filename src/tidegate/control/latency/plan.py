@@ -123,7 +123,8 @@ class Planner:
         if surge <= 1.0 or stations is None or not self._model.settled(measurement):
             return False
         late_s = surge_latency_s(stations, list(cores.values()), surge)
-        return late_s * self._calibration.reach * self._options.aim > self._target.latency_s
+        aim = self._options.aim_at(measurement.grant_s)
+        return late_s * self._calibration.reach * aim > self._target.latency_s
 
     @property
     def _goal_s(self) -> float:
@@ -198,7 +199,8 @@ class Planner:
         assert stations is not None  # asked only once every segment is known
         names = [segment.name for segment in measurement.segments]
         most = [most_of(measurement, name, _ANY) for name in names]
-        goal_s = self._options.aim * self._target.latency_s / self._calibration.factor
+        aim = self._options.aim_at(measurement.grant_s)
+        goal_s = aim * self._target.latency_s / self._calibration.factor
         share = self._calibration.share
         grant_s = self._options.grant_s(measurement.grant_s)
         least = [

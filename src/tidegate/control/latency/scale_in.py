@@ -2,7 +2,7 @@
 
 Fewer cores must have been enough for a while, and releasing the rest must save enough to be worth a
 change. Waiting costs the cores that are held meanwhile. So after a fall of the load the wait is
-shorter, the more cores it would release: down to a seventh, for two thirds of them or more. While
+shorter, the more cores it would release: down to a tenth, for 60 % of them or more. While
 the load rises, no core is released, nor for a minute after a scale-out that the load does not
 explain. A scale-in that had to be taken back at the same load makes the next one wait twice as
 long.
@@ -28,9 +28,9 @@ _GAP_S = 5.0
 """A restart that took longer than this interrupts a wait."""
 _FALL = 1.2
 """A load that was this many times as high within the waiting time has fallen."""
-_USUAL_SAVING = 0.1
+_USUAL_SAVING = 0.06
 """The share of the cores up to which a release waits for the whole time."""
-_SHORTEST_WAIT = 0.15
+_SHORTEST_WAIT = 0.1
 _SETTLE_S = 60.0
 """After a scale-out that no higher load explains, no core is released for this long unless the load
 falls. Otherwise the policy would chase a machine that is fast one minute and slow the next. A run's
