@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from tidegate import __version__
+from tidegate.commands.app import app as application
 from tidegate.commands.backtest import backtest
 from tidegate.commands.bench import FREE_OPTIONS, bench
 from tidegate.commands.demo import demo
@@ -60,6 +61,7 @@ def _root(
 
 
 app.command("demo")(demo)
+app.command("app")(application)
 app.command("bench", context_settings=FREE_OPTIONS)(bench)
 app.command("plan")(plan)
 app.command("simulate")(simulate)

@@ -1,0 +1,172 @@
+"""`tidegate app`: runs one of the papers' applications, and verifies its answers."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from tidegate.commands.output import Json, err, out, print_json
+from tidegate.commands.recorded_assembly import parse_bounds
+from tidegate.control.names import policy_name
+from tidegate.errors import AskedWrongly, TidegateError
+from tidegate.spark.options import option
+from tidegate.units import parse_duration
+
+if TYPE_CHECKING:
+    from tidegate.apps.application import Application
+    from tidegate.apps.run_application import ApplicationRun
+
+POLICY = option("policy")
+WARM_S = 20.0
+"""Seconds at the start that are not judged, while the JVM compiles and the models learn."""
+
+
+def app(
+    name: Annotated[str | None, typer.Argument(help="An application; without it, a list.")] = None,
+    target: Annotated[str | None, typer.Option(help="The mean latency to keep, as 2s.")] = None,
+    cores: Annotated[str | None, typer.Option(help="FEWEST:MOST cores, such as 2:16.")] = None,
+    policy: Annotated[str, typer.Option(help=POLICY.help)] = POLICY.default,
+    rate: Annotated[
+        str | None, typer.Option(help="Rate profile: constant:13, sine:500+-400/20, csv:FILE, ...")
+    ] = None,
+    seconds: Annotated[
+        float | None, typer.Option(help="How many seconds rows arrive for.")
+    ] = None,
+    stretch: Annotated[
+        bool,
+        typer.Option(
+            "--stretch",
+            help="Let each operator take the paper's time per tuple, by waiting, so that many tasks"
+            " are as fast as many cores.",
+        ),
+    ] = False,
+    cut: Annotated[
+        bool, typer.Option("--cut", help="Make each operator a segment of its own, as in Storm.")
+    ] = False,
+    split: Annotated[
+        str | None, typer.Option(help="Tasks of the operators at the start, such as 10:11:1.")
+    ] = None,
+    picture: Annotated[
+        str | None, typer.Option(help="Where to write the picture; default: out/app-NAME.html.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the generated rows.")] = 1,
+    json: Json = False,
+) -> None:
+    """Run an application of the papers under a load, watch it, and verify its answers.
+
+    Each computes real answers from rows that it generates, and they are compared with a sequential
+    reference over the same rows.
+    """
+    # Imported here because Spark takes a second to import, which would slow down `--help`.
+    from tidegate.apps.application import Settings
+    from tidegate.apps.catalogue import application, applications
+    from tidegate.apps.run_application import run_application
+    from tidegate.spark.session import session
+    from tidegate.view.live.terminal import LiveView
+    from tidegate.workload.parse import parse_profile
+
+    if name is None:
+        _print_list(applications(), json)
+        return
+    chosen = application(name)
+    chosen.check()
+    duration_s = chosen.seconds if seconds is None else seconds
+    if not 1.0 <= duration_s <= 86_400.0:
+        raise AskedWrongly(f"{duration_s:g} seconds are not possible; give 1 to 86400 (a day)")
+    bounds = parse_bounds(cores)
+    wanted = chosen.cores if bounds is None else (bounds.least, bounds.most)
+    target_s = parse_duration(target or chosen.target)
+    settings = Settings(
+        rate=parse_profile(rate or chosen.rate),
+        seconds=duration_s,
+        seed=seed,
+        stretch=stretch,
+        cut=cut,
+    )
+    first = parse_split(split, chosen)
+    asked = {"app": name, "rate": rate or chosen.rate, "stretched": stretch, "cut": cut}
+    master = f"local[{max(wanted[1], sum((first or {}).values())) + 2}]"
+    err.print(f"starting Spark on {master} ...", highlight=False, markup=False)
+    spark = session(master, f"tidegate app {name}")
+    try:
+        with LiveView(err, target_s, f"tidegate app {name}") as live:
+            ran = run_application(
+                spark,
+                chosen,
+                settings,
+                target=target,
+                cores=wanted,
+                policy=policy_name(policy),
+                split=first,
+                on_record=live.show,
+                on_failure=live.show_failure,
+            )
+    finally:
+        spark.stop()
+    _tell(ran, asked, picture or f"out/app-{name}.html", json)
+
+
+def parse_split(text: str | None, chosen: "Application") -> dict[str, int] | None:
+    """Tasks by operator from a text such as `10:11:1`."""
+    if text is None:
+        return None
+    parts = text.split(":")
+    names = chosen.operators
+    if len(parts) != len(names) or not all(one.isascii() and one.isdigit() for one in parts):
+        raise AskedWrongly(
+            f"--split {text}: give the tasks of {', '.join(names)}, such as"
+            f" {':'.join('1' for _ in names)}"
+        )
+    tasks = [int(one) for one in parts]
+    if min(tasks) < 1:
+        raise AskedWrongly(f"--split {text}: each operator needs at least one task")
+    return dict(zip(names, tasks, strict=True))
+
+
+def _print_list(known: "list[Application]", json: bool) -> None:
+    if json:
+        rows = [{"name": one.name, "paper": one.paper, "about": one.about} for one in known]
+        print_json({"apps": rows})
+        return
+    table = Table("name", "paper", "about", "load", "target")
+    for one in known:
+        table.add_row(one.name, one.paper, one.about, one.rate, one.target)
+    out.print(table)
+    out.print("tidegate app NAME runs one; tidegate app --help has the options.")
+
+
+def _tell(ran: "ApplicationRun", asked: dict[str, Any], picture: str, json: bool) -> None:
+    """Write the picture, print the figures, and fail if the answers are wrong."""
+    from tidegate.view.pages.run import write_picture
+    from tidegate.view.summary import summarise
+
+    title = f"tidegate app {ran.name}"
+    summary = summarise(ran.records, warm_up_s=min(WARM_S, ran.seconds / 3))
+    verdict = ran.verdict
+    document: dict[str, Any] = {
+        **asked,
+        **summary.document(),
+        "arrived": ran.arrived,
+        "verified": None if verdict is None else verdict.correct,
+        "verdict": None if verdict is None else verdict.said,
+        "figures": {} if verdict is None else dict(verdict.figures),
+    }
+    if picture:
+        Path(picture).parent.mkdir(parents=True, exist_ok=True)
+        write_picture(ran.records, picture, title, summary=summary)
+        document["picture"] = picture
+    if json:
+        print_json(document)
+    else:
+        out.print(summary.table(title))
+        if asked["stretched"]:
+            out.print("stretched: operators waited until the paper's time per tuple was over")
+        said = "ended before all rows were processed" if verdict is None else verdict.said
+        out.print(said, highlight=False)
+        if picture:
+            out.print(f"picture: {picture}", highlight=False)
+    if verdict is None:
+        raise KeyboardInterrupt  # the command line ends with the code for it
+    if not verdict.correct:
+        raise TidegateError(f"the answers of '{ran.name}' are wrong: {verdict.said}")
