@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tidegate.errors import AskedWrongly, nearest
-from tidegate.workload.profile import Profile, constant, ramp, sine, spike, steps
+from tidegate.workload.profile import Profile, constant, ramp, sine, spike, steps, uniform
 
 _NUMBER = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
 _EXAMPLES = {
@@ -15,10 +15,12 @@ _EXAMPLES = {
     "ramp": "ramp:100-400/60",
     "sine": "sine:200+-150/60",
     "spike": "spike:100,1000@20+5",
+    "uniform": "uniform:1,25",
     "csv": "csv:rates.csv",
 }
 HELP = "constant:RATE, step:RATE@SECOND,..., ramp:FROM-TO/SECONDS, sine:MEAN+-SWING/SECONDS, "
-HELP += "spike:BASE,PEAK@SECOND+SECONDS or csv:FILE (header second,rate or minute,count)"
+HELP += "spike:BASE,PEAK@SECOND+SECONDS, uniform:LOW,HIGH (another rate every second) or "
+HELP += "csv:FILE (header second,rate or minute,count)"
 
 
 def parse_profile(text: str) -> Profile:
@@ -111,6 +113,10 @@ def _spike(rest: str) -> Profile:
     return spike(*_numbers("spike", rf"{_NUMBER},{_NUMBER}@{_NUMBER}\+{_NUMBER}", rest))
 
 
+def _uniform(rest: str) -> Profile:
+    return uniform(*_numbers("uniform", rf"{_NUMBER},{_NUMBER}", rest))
+
+
 def _csv(rest: str) -> Profile:
     return read_csv(Path(rest))
 
@@ -121,6 +127,7 @@ _KINDS: dict[str, Callable[[str], Profile]] = {
     "ramp": _ramp,
     "sine": _sine,
     "spike": _spike,
+    "uniform": _uniform,
     "csv": _csv,
 }
 

@@ -13,11 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.errors import AskedWrongly
+from tidegate.workload.counter import words
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 _FINE_STEPS = 1000
+_LEVELS, _SHUFFLES = 25, 40
 _EARLY_ROWS = 1e-6
 """A row counts as arrived when this fraction of it is still missing; see `counts`."""
 
@@ -186,6 +188,25 @@ def spike(base: float, peak: float, at_s: float, for_s: float) -> Profile:
     if at_s == 0:
         return steps([(0.0, peak), (for_s, base)])
     return steps([(0.0, base), (at_s, peak), (at_s + for_s, base)])
+
+
+def uniform(low: float, high: float) -> Profile:
+    """Another rate every second, uniform between two; it repeats after 1,000 s.
+
+    In every 25 s each of 25 evenly spaced rates comes once, in random order, so that even the mean
+    of a short run is in the middle.
+    """
+    if _rate(low) > _rate(high):
+        raise AskedWrongly(
+            f"a rate that is uniform from {low:g} to {high:g} rows/s is not possible; give the "
+            "lower rate first."
+        )
+    if high == 0:
+        return constant(0)
+    seconds = np.arange(_LEVELS * _SHUFFLES, dtype=np.int64)
+    order = np.argsort(words(seconds, seed=0).reshape(_SHUFFLES, _LEVELS), axis=1)
+    rates = np.linspace(low, high, _LEVELS)[order].ravel()
+    return Profile(seconds * 1000, rates, len(seconds) * 1000)
 
 
 def _edges(over_s: float) -> Ints:

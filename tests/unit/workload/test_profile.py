@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tidegate.errors import AskedWrongly
 from tidegate.workload.parse import parse_profile
-from tidegate.workload.profile import Profile, ramp, sine, spike, steps
+from tidegate.workload.profile import Profile, ramp, sine, spike, steps, uniform
 
 SHAPES = [
     "constant:500",
@@ -20,6 +20,7 @@ SHAPES = [
     "ramp:4000-0/9",
     "sine:200+-200/7",
     "spike:100,5000@3+0.25",
+    "uniform:1,25",
 ]
 
 rates = st.one_of(st.just(0.0), st.floats(0.001, 5000, allow_nan=False))
@@ -89,6 +90,16 @@ def test_rates_of_the_shapes() -> None:
     assert ramp(100, 400, 60).count(60_000) == 15_000
 
 
+def test_a_uniform_rate_has_every_level_equally_often() -> None:
+    profile = uniform(1, 25)
+    by_second = np.array([profile.rate(second) for second in range(2000)])
+    for begin in range(0, 2000, 25):
+        assert sorted(by_second[begin : begin + 25]) == list(range(1, 26))
+    assert len({tuple(by_second[begin : begin + 25]) for begin in range(0, 1000, 25)}) == 40
+    assert profile.count(25_000) == 25 * 13
+    assert uniform(0, 0).count(1000) == 0
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -107,6 +118,9 @@ def test_rates_of_the_shapes() -> None:
         "sine:100/60",
         "spike:100@5",
         "spike:100,-1000@5+5",
+        "uniform:25,1",
+        "uniform:-1,25",
+        "uniform:5",
         "sinus:100+-50/60",
         "fast",
         "",
