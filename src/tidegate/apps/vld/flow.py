@@ -1,0 +1,58 @@
+"""The pipeline of video logo detection: spout, extractor, matcher, aggregator (DRS fig. 4)."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from tidegate.apps.application import Flow, Settings, Verdict
+from tidegate.apps.collected import Collected
+from tidegate.apps.vld.operators import (
+    FEATURES,
+    FRAMES,
+    PAIRS,
+    aggregator,
+    extractor,
+    frames,
+    matcher,
+)
+from tidegate.apps.vld.verdict import emitted, judged
+from tidegate.pipelines.stream import pipeline
+from tidegate.spark.sources.arrivals import arrivals
+
+MOST_TASKS = 24
+SHARDS = 64
+
+
+def vld_flow(
+    spark: SparkSession, settings: Settings, directory: Path, stretched_s: Mapping[str, float]
+) -> Flow:
+    """Make it; `stretched_s` has the seconds per frame of each operator if it is stretched."""
+    row_s = (stretched_s if settings.stretch else {}).get
+    source = arrivals(
+        spark, settings.rate, seed=settings.seed, seconds=settings.seconds, partitions=2
+    )
+    video = pipeline("vld", source, arrival="timestamp").map(
+        frames(settings.seed), FRAMES, name="frames"
+    )
+    features = video.map(
+        extractor(row_s("extract")), FEATURES, name="extract", tasks=(1, MOST_TASKS)
+    )
+    if settings.cut:
+        features = features.cut("features")
+    pairs = features.map(matcher(row_s("match")), PAIRS, name="match", tasks=(1, MOST_TASKS))
+    if settings.cut:
+        pairs = pairs.cut("pairs")
+    logos = pairs.keyed(
+        "aggregate",
+        aggregator(row_s("aggregate")),
+        key="frame",
+        shards=SHARDS,
+        tasks=(1, MOST_TASKS),
+    )
+    collected = Collected(directory)
+
+    def verify(checkpoint: str) -> Verdict:
+        return judged(emitted(collected.rows()), settings.arrived, settings.seed)
+
+    return Flow(stream=logos.to(collected, name="logos"), verify=verify)
