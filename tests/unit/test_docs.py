@@ -173,6 +173,7 @@ PLAIN = frozenset(
     mixed negotiate networkfile outcome output parse planetlab priced queue recording running shape
     sharing sim simple simulate size sparkline square staleness statistic style summary svg table
     terminal top total unanchored uniform unit waiting workload
+    feature frame logo matching reference vld
     """,
     )
 )

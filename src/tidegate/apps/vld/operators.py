@@ -64,7 +64,7 @@ def matcher(row_s: float | None) -> Operator:
 
 def aggregator(row_s: float | None) -> KeyedFunction:
     """The logos in each frame."""
-    return Stretched(Aggregate(), row_s)
+    return Stretched(LogoCount(), row_s)
 
 
 def weights(rows: pa.Table) -> npt.NDArray[np.float64]:
@@ -91,7 +91,7 @@ def _numbers(cell: pa.Scalar) -> npt.NDArray[np.uint8]:
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
+class LogoCount:
     """Emits (frame, logo) for each logo that enough features match, or (frame, -1) for none.
 
     All pairs of a frame come in one row, so a frame is judged in the batch that brings it, and
@@ -112,7 +112,7 @@ class Aggregate:
 
     def identity(self) -> Identity:
         """What its answers depend on."""
-        return {"function": "vld_aggregate", "matches": MATCHES}
+        return {"function": "logo_count", "matches": MATCHES}
 
 
 def _aggregated(batch: KeyedBatch) -> Update:

@@ -13,7 +13,7 @@ pytest.importorskip("cv2")
 from tidegate.apps.vld.features import extract
 from tidegate.apps.vld.frames import NONE, frame
 from tidegate.apps.vld.logos import LOGOS
-from tidegate.apps.vld.operators import Aggregate, extractor, frames, matcher, weights
+from tidegate.apps.vld.operators import LogoCount, extractor, frames, matcher, weights
 from tidegate.apps.vld.reference import logos_in, matches
 from tidegate.pipelines.keyed import KeyedBatch
 
@@ -28,7 +28,7 @@ def aggregated(rows: list[tuple[int, list[int]]]) -> list[tuple[int, int]]:
     """The output for rows of (frame, logos of its pairs)."""
     table = pa.table([[n for n, _ in rows], [logos for _, logos in rows]], schema=PAIRS)
     keys, row_key = np.unique(table["frame"].to_numpy(), return_inverse=True)
-    bound = Aggregate().bind(PAIRS, ("frame",))
+    bound = LogoCount().bind(PAIRS, ("frame",))
     batch = KeyedBatch(
         rows=table,
         keys=pa.table({"frame": keys}),
