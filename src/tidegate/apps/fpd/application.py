@@ -4,13 +4,14 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from tidegate.apps.application import Application, Flow, Settings, Verdict
 from tidegate.apps.collected import Collected
 from tidegate.apps.fpd.detector import Detector, messages, news
-from tidegate.apps.fpd.generator import CANDIDATE, TWEET, candidates_of, tweets_of, weights_of
-from tidegate.apps.fpd.itemsets import candidates, decoded
+from tidegate.apps.fpd.generator import CANDIDATE, generate, weights
+from tidegate.apps.fpd.itemsets import Ints, candidates, decoded
 from tidegate.apps.fpd.options import POISSON, Options
 from tidegate.apps.fpd.reference import Change, StateRow, by_brute_force, faults
 from tidegate.apps.fpd.reporter import CHANGE, report
@@ -35,33 +36,23 @@ def build(spark: SparkSession, settings: Settings, directory: Path) -> Flow:
     changes = changes_of(settings, options)
     row_s = {name: seconds if settings.stretch else None for name, seconds in STRETCHED_S.items()}
 
-    entering = arrivals(
-        spark,
-        write_profile(changes.entering_ms, directory / "entering.csv"),
-        seconds=settings.seconds,
-        partitions=2,
-    )
-    leaving = arrivals(
-        spark,
-        write_profile(changes.leaving_ms, directory / "leaving.csv"),
-        seconds=settings.seconds,
-        partitions=2,
-    )
+    def source(name: str, times_ms: Ints, sign: int) -> DataFrame:
+        profile = write_profile(times_ms, directory / f"{name}.csv")
+        rows = arrivals(spark, profile, seconds=settings.seconds, partitions=1)
+        return rows.select("seq", "timestamp", F.lit(sign).alias("sign"))
+
+    entering = source("entering", changes.entering_ms, 1)
+    leaving = source("leaving", changes.leaving_ms, -1)
     first = pipeline("fpd", entering, arrival="timestamp")
-    second = first.source(leaving, name="leaving", arrival="timestamp")
-    flow = (
-        first.map(tweets_of(tweets, 1), TWEET, name="enter")
-        .merge(second.map(tweets_of(tweets, -1), TWEET, name="leave"))
-        .map(
-            stretched_map(
-                candidates_of(options.largest),
-                row_s["generate"],
-                weights_of(tweets, options.largest),
-            ),
-            CANDIDATE,
-            name="generate",
-            tasks=TASKS,
-        )
+    flow = first.merge(first.source(leaving, name="leaving", arrival="timestamp")).map(
+        stretched_map(
+            generate(tweets, options.largest),
+            row_s["generate"],
+            weights(tweets, options.largest),
+        ),
+        CANDIDATE,
+        name="generate",
+        tasks=TASKS,
     )
     if settings.cut:
         flow = flow.cut("candidates")

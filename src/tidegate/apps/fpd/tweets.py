@@ -61,6 +61,11 @@ class Tweets:
             era=window,
         )
 
+    @property
+    def longest(self) -> int:
+        """The most words of a tweet."""
+        return max(len(self.lengths), _GROUP_WORDS + 1)
+
     def words(self, numbers: Ints) -> Ints:
         """The words of each tweet, increasing from column to column, with `NONE` at the end."""
         drawn = self._drawn(numbers)
@@ -74,27 +79,25 @@ class Tweets:
 
     def _drawn(self, numbers: Ints) -> Ints:
         """Words by the zipf distribution, without regard to groups."""
-        most = len(self.lengths)
         ends = np.cumsum(self.lengths)
         shares = uniforms(words(numbers, self.seed, _LENGTH))
         length = 1 + np.searchsorted(ends[:-1] / ends[-1], shares, side="right")
         ranks = _rank_ends(self.vocabulary, self.exponent)
-        drawn = np.full((len(numbers), most), NONE, dtype=np.int64)
-        for place in range(most):
+        drawn = np.full((len(numbers), self.longest), NONE, dtype=np.int64)
+        for place in range(len(self.lengths)):
             some = length > place
             at = uniforms(words(numbers[some], self.seed, _WORD + place))
             drawn[some, place] = np.searchsorted(ranks, at, side="right")
         return drawn
 
     def _about_a_group(self, numbers: Ints, drawn: Ints) -> Ints:
-        """The words of a group in front; behind them a drawn word, if the tweet had two."""
+        """The words of a group; with them a drawn word, if the tweet had two."""
         share = uniforms(words(numbers, self.seed, _GROUP))
         group = (share**2 * self.groups).astype(np.int64)  # the first ones are told of most
-        told = np.full((len(numbers), max(drawn.shape[1], _GROUP_WORDS + 1)), NONE, dtype=np.int64)
+        told = np.full_like(drawn, NONE)
         told[:, :_GROUP_WORDS] = self.group_words(numbers, group)
-        if drawn.shape[1] > 1:
-            told[:, _GROUP_WORDS] = drawn[:, 1]
-        return told[:, : drawn.shape[1]]
+        told[:, _GROUP_WORDS] = drawn[:, 1]
+        return told
 
     def group_words(self, numbers: Ints, group: Ints) -> Ints:
         """The words of a group at the time of each tweet.

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.apps.fpd.detector import Detector, messages, news
-from tidegate.apps.fpd.generator import candidates_of, listed
+from tidegate.apps.fpd.generator import all_itemsets
 from tidegate.apps.fpd.itemsets import decoded
 from tidegate.apps.fpd.reference import Change, Pattern, StateRow
 from tidegate.apps.fpd.reporter import report
@@ -20,15 +20,14 @@ Event = tuple[int, Pattern]
 _CANDIDATE = pa.schema({"itemset": pa.int64(), "count": pa.int32(), "above": pa.int32()})
 
 
-def tweet_table(events: Iterable[Event]) -> pa.Table:
-    """Tweets as the sources hand them to the generator."""
-    given = list(events)
-    most = max((len(words) for _, words in given), default=0) or 1
-    matrix = np.full((len(given), most), NONE, dtype=np.int64)
-    for place, (_, words) in enumerate(given):
-        matrix[place, : len(words)] = sorted(set(words))
-    signs = pa.array([sign for sign, _ in given], pa.int32())
-    return pa.table({"sign": signs, "words": listed(matrix)})
+def matrix(tweets: Iterable[Pattern]) -> np.ndarray:
+    """Tweets as the generator knows them."""
+    given = list(tweets)
+    most = max((len(words) for words in given), default=0)
+    made = np.full((len(given), most), NONE, dtype=np.int64)
+    for place, words in enumerate(given):
+        made[place, : len(words)] = sorted(words)
+    return made
 
 
 @dataclass
@@ -46,7 +45,9 @@ class ByHand:
     batches: int = 0
 
     def generate(self, events: Iterable[Event]) -> pa.Table:
-        made = candidates_of(self.largest)(tweet_table(events)).rows.cast(_CANDIDATE)
+        given = list(events)
+        signs = np.array([sign for sign, _ in given], dtype=np.int32)
+        made = all_itemsets(matrix(words for _, words in given), signs, self.largest).rows
         self.generated += made.num_rows
         return made
 

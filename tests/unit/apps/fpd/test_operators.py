@@ -7,8 +7,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.apps.fpd.by_hand import ByHand, tweet_table
-from tidegate.apps.fpd.generator import candidates_of, weights_of
+from tests.unit.apps.fpd.by_hand import ByHand, matrix
+from tidegate.apps.fpd.generator import all_itemsets, generate, weights
 from tidegate.apps.fpd.itemsets import decoded
 from tidegate.apps.fpd.reference import by_brute_force, faults
 from tidegate.apps.fpd.tweets import Tweets
@@ -19,7 +19,7 @@ tweet = st.sets(st.integers(0, 5), min_size=1, max_size=6).map(lambda words: tup
 @settings(max_examples=50)
 @given(st.lists(tweet, max_size=8), st.integers(1, 4))
 def test_candidates_are_all_itemsets_up_to_the_largest(tweets, largest) -> None:
-    made = candidates_of(largest)(tweet_table((-1, words) for words in tweets))
+    made = all_itemsets(matrix(tweets), np.full(len(tweets), -1, dtype=np.int32), largest)
     found = sorted(
         (int(parent), decoded(itemset))
         for parent, itemset in zip(made.parents, made.rows["itemset"].to_pylist(), strict=True)
@@ -34,26 +34,23 @@ def test_candidates_are_all_itemsets_up_to_the_largest(tweets, largest) -> None:
     assert not any(made.rows["above"].to_pylist())
 
 
-def test_a_slice_of_tweets_has_its_own_candidates() -> None:
-    rows = tweet_table([(1, (1, 2)), (1, (3,)), (-1, (4, 5))]).slice(1)
-    made = candidates_of(4)(rows)
-    found = zip(made.rows["itemset"].to_pylist(), made.rows["count"].to_pylist(), strict=True)
+def test_a_row_becomes_the_itemsets_of_its_tweet() -> None:
+    tweets = Tweets(planted=1.0, groups=1, lengths=(1.0,))
+    words = tweets.group_words(np.array([7]), np.array([0]))[0].tolist()
+    made = generate(tweets, 4)(pa.table({"seq": [7], "sign": pa.array([-1], pa.int32())})).rows
+    found = zip(made["itemset"].to_pylist(), made["count"].to_pylist(), strict=True)
     assert {(decoded(one), sign) for one, sign in found} == {
-        ((3,), 1),
-        ((4,), -1),
-        ((5,), -1),
-        ((4, 5), -1),
+        (itemset, -1) for size in (1, 2, 3) for itemset in combinations(sorted(words), size)
     }
 
 
 def test_longer_tweets_take_longer_and_the_mean_is_one() -> None:
-    tweets = Tweets()
-    weights = weights_of(tweets, 4)
-    words = tweets.words(np.arange(20_000))
-    rows = tweet_table((1, tuple(w for w in row if w < 5000)) for row in words.tolist())
-    assert abs(weights(rows).mean() - 1.0) < 1e-9
-    one, three = weights(tweet_table([(1, (1,)), (1, (1, 2, 3))]))
-    assert three == 7 * one
+    tweets, numbers = Tweets(), np.arange(20_000)
+    found = weights(tweets, 4)(pa.table({"seq": numbers}))
+    assert abs(found.mean() - 1.0) < 1e-9
+    length = (tweets.words(numbers) < tweets.vocabulary).sum(axis=1)
+    one, three = (np.unique(found[length == words]) for words in (1, 3))
+    assert three.tolist() == (7 * one).tolist()
 
 
 @settings(deadline=None, max_examples=60)
