@@ -11,7 +11,10 @@ import numpy.typing as npt
 from tidegate.errors import AskedWrongly
 from tidegate.workload.counter import uniforms, words
 
-HELP = "uniform:KEYS, zipf:KEYS,EXPONENT or zipf:KEYS,EXPONENT@SECOND,... (hot keys change then)"
+HELP = (
+    "uniform:KEYS, zipf:KEYS,EXPONENT, zipf:KEYS,EXPONENT@SECOND,... (hot keys change then) or"
+    " zipf:KEYS,EXPONENT/SECONDS (hot keys change that often)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +22,14 @@ class Keys:
     """A distribution over the keys 0 to `count` - 1; exponent 0 is uniform.
 
     The rank r (0 is the hottest) has weight (r + 1) ** -exponent. A seeded permutation maps ranks
-    to keys. A new one applies from each of `changes_ms` on, so the hot keys change.
+    to keys. A new one applies from each of `changes_ms` on, or every `every_ms` if that is given,
+    so the hot keys change.
     """
 
     count: int
     exponent: float = 0.0
     changes_ms: tuple[int, ...] = ()
+    every_ms: int | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.count <= 10**8:
@@ -40,6 +45,10 @@ class Keys:
             raise AskedWrongly(
                 "the seconds at which hot keys change must increase and not be negative."
             )
+        if self.every_ms is not None and (self.every_ms < 1 or self.changes_ms):
+            raise AskedWrongly(
+                "hot keys change every millisecond at most, or else at given seconds, not both."
+            )
 
     def at(
         self, rows: npt.NDArray[np.int64], arrival_us: npt.NDArray[np.int64], seed: int
@@ -50,9 +59,12 @@ class Keys:
             ranks = (shares * self.count).astype(np.int64)
         else:
             ranks = np.searchsorted(_cumulative(self.count, self.exponent), shares, side="right")
-        if not self.changes_ms:
+        if self.every_ms is not None:
+            eras = arrival_us // (1000 * self.every_ms)
+        elif self.changes_ms:
+            eras = np.searchsorted(np.array(self.changes_ms), arrival_us // 1000, side="right")
+        else:
             return self._permuted(ranks, 0, seed)
-        eras = np.searchsorted(np.array(self.changes_ms), arrival_us // 1000, side="right")
         keys = np.empty_like(ranks)
         for era in np.unique(eras):
             chosen = eras == era
@@ -70,24 +82,30 @@ class Keys:
 
     def __str__(self) -> str:
         """The short form that `parse_keys` reads."""
-        if self.exponent == 0 and not self.changes_ms:
+        if self.exponent == 0 and not self.changes_ms and self.every_ms is None:
             return f"uniform:{self.count}"
+        zipf = f"zipf:{self.count},{self.exponent!r}"
+        if self.every_ms is not None:
+            return f"{zipf}/{self.every_ms / 1000!r}"
         changes = ",".join(repr(change / 1000) for change in self.changes_ms)
-        return f"zipf:{self.count},{self.exponent!r}" + (f"@{changes}" if changes else "")
+        return zipf + (f"@{changes}" if changes else "")
 
 
 def parse_keys(text: str) -> Keys:
     """Parse a distribution of keys from its short form."""
     if match := re.fullmatch(r"uniform:(\d+)", text.strip()):
         return Keys(int(match.group(1)))
-    if match := re.fullmatch(r"zipf:(\d+),([\d.eE+-]+)(?:@([\d.,eE+-]+))?", text.strip()):
+    number = r"[\d.eE+-]+"
+    form = rf"zipf:(\d+),({number})(?:@([\d.,eE+-]+)|/({number}))?"
+    if match := re.fullmatch(form, text.strip()):
         try:
             exponent = float(match.group(2))
             changes = [round(float(at) * 1000) for at in (match.group(3) or "").split(",") if at]
-        except ValueError:
+            every_ms = None if match.group(4) is None else round(float(match.group(4)) * 1000)
+        except (ValueError, OverflowError):
             pass
         else:
-            return Keys(int(match.group(1)), exponent, tuple(changes))
+            return Keys(int(match.group(1)), exponent, tuple(changes), every_ms)
     raise AskedWrongly(f"'{text}' is not a distribution of keys; write {HELP}.")
 
 

@@ -13,7 +13,14 @@ from tidegate.workload.keys import Keys, parse_keys
 from tidegate.workload.parse import parse_profile
 from tidegate.workload.rows import RowColumns, rows_between
 
-KEYS = ["uniform:7", "uniform:1000", "zipf:1000,1.1", "zipf:500,2@0.5,1.25"]
+KEYS = [
+    "uniform:7",
+    "uniform:1000",
+    "zipf:1000,1.1",
+    "zipf:500,2@0.5,1.25",
+    "zipf:500,0.5/0.75",
+    "zipf:500,0.0/2.0",
+]
 
 
 def assert_same(one: RowColumns, other: RowColumns) -> None:
@@ -95,6 +102,15 @@ def test_hot_keys_change_at_the_given_times() -> None:
     np.testing.assert_array_equal(drawn[10_000:20_000], alone)
 
 
+def test_hot_keys_change_every_so_often() -> None:
+    often, listed = parse_keys("zipf:10000,1.5/1.5"), Keys(10_000, 1.5, (1500, 3000, 4500))
+    rows = np.arange(50_000)
+    drawn = often.at(rows, rows * 100, seed=9)
+    np.testing.assert_array_equal(drawn, listed.at(rows, rows * 100, seed=9))
+    eras = [drawn[begin : begin + 15_000] for begin in (0, 15_000, 30_000)]
+    assert len({int(np.bincount(era).argmax()) for era in eras}) == 3
+
+
 @pytest.mark.parametrize("text", KEYS)
 def test_the_short_form_is_read_back(text: str) -> None:
     assert parse_keys(str(parse_keys(text))) == parse_keys(text)
@@ -108,6 +124,11 @@ def test_the_short_form_is_read_back(text: str) -> None:
         "zipf:10",
         "zipf:10,-1",
         "zipf:10,1@5,3",
+        "zipf:10,1/0",
+        "zipf:10,1/-3",
+        "zipf:10,1/5@3",
+        "zipf:10,1@3/5",
+        "zipf:10,1/1e999",
         "zipf:10,1.1.1",
         "normal:3",
         "",
