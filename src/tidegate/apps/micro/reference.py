@@ -85,7 +85,7 @@ def _wrong_totals(state: pa.Table, expected: dict[int, Totals]) -> int:
         key: Totals(count, total, checksum & _MASK)
         for key, count, total, checksum in zip(*columns, strict=True)
     }
-    again = state.num_rows - len(found)
+    again = int(state.num_rows) - len(found)
     return again + sum(
         found.get(key) != expected.get(key) for key in found.keys() | expected.keys()
     )
@@ -95,7 +95,7 @@ def _wrong_payloads(
     state: pa.Table, expected: dict[int, Totals], options: MicroOptions, seed: int
 ) -> int:
     if not options.key_bytes:
-        return state.num_rows
+        return int(state.num_rows)
     keys = np.array(sorted(expected), dtype=np.int64)
     wrong = 0
     if not np.array_equal(state["key"].to_numpy(), keys):

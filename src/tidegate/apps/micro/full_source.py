@@ -1,0 +1,134 @@
+"""A source that is always full: every micro-batch gets as many rows as it asks for, at once.
+
+A rate above what a pipeline can process would make each batch longer than the last one. Here a
+batch has a fixed number of rows, as behind a spout that back-pressure holds. All its rows arrive
+when Spark asks for them, and that time is in the offset: so the keys' shuffles follow the clock,
+and a batch that is replayed has the same rows.
+"""
+
+import itertools
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypedDict
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit
+from pyspark.sql.types import StructType
+
+from tidegate.errors import AskedWrongly
+from tidegate.spark.sources.arrivals import SCHEMA
+from tidegate.workload.counter import words
+from tidegate.workload.keys import Keys, parse_keys
+
+_PARTITIONS = 2
+
+
+class Offset(TypedDict):
+    """How far the stream has been read."""
+
+    start_ms: int
+    """When the stream was first started, in milliseconds since the epoch."""
+    ms: int
+    """When the last rows were asked for, in milliseconds since the start."""
+    rows: int
+    """Rows so far."""
+
+
+def full_source(
+    spark: SparkSession, keys: Keys, *, seed: int, batch_rows: int, first_rows: int = 0
+) -> DataFrame:
+    """A streaming DataFrame with the columns of `arrivals` and `batch_rows` rows a micro-batch.
+
+    The first micro-batch has `first_rows` instead, if that is not 0.
+    """
+    if batch_rows < 1:
+        raise AskedWrongly(f"{batch_rows} rows in a micro-batch are not possible; give 1 or more")
+    spark.dataSource.register(FullSource)
+    options = {
+        "keys": str(keys),
+        "seed": str(seed),
+        "batchrows": str(batch_rows),
+        "firstrows": str(first_rows or batch_rows),
+    }
+    return spark.readStream.format(FullSource.name()).options(**options).load()
+
+
+class FullSource(DataSource):
+    """The data source, which Spark finds by its name."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The name for `format(...)`."""
+        return "tidegate_full"
+
+    def schema(self) -> str:
+        """The columns of a row."""
+        return SCHEMA
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        """Spark calls this to plan every micro-batch."""
+        return FullReader(self.options)
+
+
+@dataclass(frozen=True)
+class RowRange(InputPartition):
+    """The rows that one task makes, from `first` up to but not including `end`."""
+
+    first: int
+    end: int
+    start_ms: int
+    ms: int
+
+
+class FullReader(DataSourceStreamReader):
+    """Plans the rows of a micro-batch, and makes them in the tasks."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._keys = parse_keys(options["keys"])
+        self._seed = int(options["seed"])
+        self._batch_rows = int(options["batchrows"])
+        self._first_rows = int(options["firstrows"])
+
+    def initialOffset(self) -> Offset:  # type: ignore[override]  # noqa: N802
+        """The offset of a new stream, which starts now."""
+        return Offset(start_ms=time.time_ns() // 1_000_000, ms=0, rows=0)
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # type: ignore[override]  # noqa: N802
+        """The end of the next micro-batch: there are always enough rows for one more."""
+        ms = max(time.time_ns() // 1_000_000 - start["start_ms"], start["ms"])
+        more = self._batch_rows if start["rows"] else self._first_rows
+        return Offset(start_ms=start["start_ms"], ms=ms, rows=start["rows"] + more)
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[RowRange]:  # type: ignore[override]
+        """The rows between two offsets, in equal ranges."""
+        count = end["rows"] - start["rows"]
+        cuts = [start["rows"] + count * part // _PARTITIONS for part in range(_PARTITIONS + 1)]
+        return [
+            RowRange(first, last, end["start_ms"], end["ms"])
+            for first, last in itertools.pairwise(cuts)
+            if first < last
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a range."""
+        assert isinstance(partition, RowRange)
+        seq = np.arange(partition.first, partition.end, dtype=np.int64)
+        arrival_us = np.full(len(seq), partition.ms * 1000, dtype=np.int64)
+        stamp_us = arrival_us + partition.start_ms * 1000
+        yield pa.record_batch(
+            {
+                "key": self._keys.at(seq, arrival_us, self._seed),
+                "value": value_of(seq, self._seed),
+                "seq": seq,
+                "timestamp": pa.array(stamp_us).cast(pa.timestamp("us", "UTC")),
+            }
+        )
+
+
+def value_of(seq: np.ndarray[tuple[int], np.dtype[np.int64]], seed: int) -> pa.Array:
+    """The values of rows: multiples of 1/1024, whose sums are exact in any order."""
+    return pa.array((words(seq, seed, stream=3) >> np.uint64(54)).astype(np.float64) / 1024.0)
