@@ -18,6 +18,7 @@ from tidegate.apps.micro.turns import Turn, turns_of
 from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.pipelines.stream import pipeline
 from tidegate.spark.batch.result import BatchResult
+from tidegate.spark.master import parse_master
 from tidegate.spark.run import Run
 from tidegate.spark.start import start
 from tidegate.spark.state.read import read_state
@@ -39,10 +40,11 @@ class FullRun:
         seed: int,
         options: dict[str, Any] | None = None,
     ) -> None:
-        if tasks > spark.sparkContext.defaultParallelism:
+        cores = parse_master(str(spark.sparkContext.master)).cores
+        if cores is not None and tasks > cores:
             raise AskedWrongly(
-                f"{tasks} tasks need as many cores, but the session has"
-                f" {spark.sparkContext.defaultParallelism}; start it on local[{tasks}]"
+                f"{tasks} tasks need as many cores, but the master has {cores}; start a session on"
+                f" local[{tasks}], or give fewer tasks"
             )
         self._spark, self._micro, self._seed = spark, micro, seed
         self._batch_rows = batch_rows
