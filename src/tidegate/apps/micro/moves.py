@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from tidegate.apps.micro.application import CALCULATOR
 from tidegate.apps.micro.full_run import FullRun
 from tidegate.apps.micro.options import MicroOptions
-from tidegate.errors import AskedWrongly
+from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.spark.batch.result import BatchResult
 from tidegate.spark.measure.operator_meter import nodes_of
 
@@ -114,7 +114,7 @@ def measure_moves(
         finally:
             full.stop()
         if not full.exactly_once():
-            raise AssertionError("rows were lost or counted twice while shards moved")
+            raise TidegateError("rows were lost or counted twice while shards moved")
     return found
 
 
