@@ -1,0 +1,134 @@
+"""The stock exchange as an application: orders, the transactor, and eleven analytics behind it.
+
+Elasticutor, section 5.4 and figure 14. The paper names two of the six statistics (moving averages,
+the composite index) and one of the five events (an alarm when a price passes a threshold); the
+others are ours. It prints no time per tuple, so those in `STRETCHED_S` are modelled.
+"""
+
+from pathlib import Path
+
+import numpy as np
+from pyspark.sql import DataFrame, SparkSession
+
+from tidegate.apps.application import Application, Flow, Settings, Verdict
+from tidegate.apps.collected import Collected
+from tidegate.apps.sse.boards import PARTIAL, index, partials, ranking
+from tidegate.apps.sse.book import DEPTH, FIELDS, match
+from tidegate.apps.sse.events import LOOPS, Event
+from tidegate.apps.sse.market import STOCKS, Market
+from tidegate.apps.sse.orders import SCHEMA, order_map
+from tidegate.apps.sse.statistics import average, volatility, volume, vwap
+from tidegate.apps.sse.transactor import Transactor
+from tidegate.apps.sse.verdict import STATES, Reference
+from tidegate.apps.stretching import Stretched
+from tidegate.errors import AskedWrongly
+from tidegate.pipelines.keyed import KeyedFunction
+from tidegate.pipelines.stream import Stream, pipeline
+from tidegate.spark.sources.arrivals import arrivals
+from tidegate.spark.state.read import read_state
+
+STATISTICS = ("average", "vwap", "volume", "volatility", "index", "ranking")
+EVENTS = tuple(LOOPS)
+BOARDS = ("index", "ranking")
+OPERATORS = ("transactor", *STATISTICS, *EVENTS)
+STRETCHED_S = {"transactor": 0.001, **dict.fromkeys((*STATISTICS, *EVENTS), 0.0002)}
+MOST_TASKS = 24
+SHARDS = 64
+
+
+def build(spark: SparkSession, settings: Settings, place: Path) -> Flow:
+    """The pipeline; with `cut` the analytics are one segment and the transactor another.
+
+    A segment of each of the twelve operators would be twelve queries, which is more than a small
+    machine can run side by side.
+    """
+    market = market_of(settings)
+    compile_loops()
+    stretched_s = STRETCHED_S if settings.stretch else {}
+    trades_sink, answers_sink = Collected(place / "trades"), Collected(place / "answers")
+
+    def keep_trades(rows: DataFrame, batch_id: int) -> None:
+        trades_sink(rows.drop("padding"), batch_id)
+
+    def operator(stream: Stream, name: str, function: KeyedFunction, key: str) -> Stream:
+        single = key == "board"
+        return stream.keyed(
+            name,
+            Stretched(function, stretched_s.get(name)),
+            key=key,
+            shards=1 if single else SHARDS,
+            tasks=(1, 1 if single else MOST_TASKS),
+            order_by="seq" if name == "transactor" else "trade",
+        )
+
+    source = arrivals(
+        spark, settings.rate, seed=settings.seed, seconds=settings.seconds, partitions=2
+    )
+    ordered = pipeline("sse", source, arrival="timestamp").map(
+        order_map(market), SCHEMA, name="order"
+    )
+    traded = operator(ordered, "transactor", Transactor(), "stock")
+    traded.to(keep_trades, name="trades")
+    if settings.cut:
+        traded = traded.cut("transactions")
+    boards = traded.map(partials, PARTIAL, name="partials")
+    told = [
+        operator(boards if name in BOARDS else traded, name, function, key)
+        for name, function, key in analytics(market)
+    ]
+    first, *others = told
+    stream = first.merge(*others, name="told").to(answers_sink, name="answers")
+
+    def verify(checkpoint: str) -> Verdict:
+        states = {name: read_state(checkpoint, name) for name in STATES}
+        reference = Reference.of(market, settings.arrived)
+        return reference.verdict(trades_sink.rows(), answers_sink.rows(), states)
+
+    return Flow(stream=stream, verify=verify)
+
+
+def analytics(market: Market) -> list[tuple[str, KeyedFunction, str]]:
+    """The eleven analytics in their order: name, function and key."""
+    statistics: dict[str, KeyedFunction] = {
+        "average": average(),
+        "vwap": vwap(),
+        "volume": volume(),
+        "volatility": volatility(),
+        "index": index(market.stocks, market.seed),
+        "ranking": ranking(),
+    }
+    found = [
+        (name, statistics[name], "board" if name in BOARDS else "stock") for name in STATISTICS
+    ]
+    return found + [(name, Event(name, market.stocks, market.seed), "stock") for name in EVENTS]
+
+
+def market_of(settings: Settings) -> Market:
+    """The market that the settings ask for; `extra` may have another number of stocks."""
+    asked = settings.extra.get("stocks", str(STOCKS))
+    if not (asked.isascii() and asked.isdigit()):
+        raise AskedWrongly(f"stocks={asked}; give a whole number, such as {STOCKS}")
+    return Market(settings.rate, settings.seed, int(asked))
+
+
+def compile_loops() -> None:
+    """Compile what is compiled once, here, so that all tasks find it in numba's cache."""
+    none, some = np.zeros(0, dtype=np.int64), np.ones(1, dtype=np.int64)
+    orders, resting = np.zeros((1, FIELDS), dtype=np.int64), np.zeros((0, FIELDS), dtype=np.int64)
+    match(orders, some, resting, np.zeros(1, dtype=np.int64), DEPTH)
+    for loop, numbers in LOOPS.values():
+        trades, state = np.zeros((0, 4), dtype=np.int64), np.zeros((1, numbers), dtype=np.int64)
+        loop(none, trades, some, state)
+
+
+APPLICATION = Application(
+    name="sse",
+    paper="Elasticutor 5.4",
+    about="a stock exchange: order books, and eleven analytics of the transactions",
+    rate="sine:400+-250/40",
+    target="5 seconds",
+    cores=(1, 12),
+    operators=OPERATORS,
+    stretched_s=STRETCHED_S,
+    build=build,
+)
