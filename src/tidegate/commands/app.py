@@ -30,9 +30,7 @@ def app(
     rate: Annotated[
         str | None, typer.Option(help="Rate profile: constant:13, sine:500+-400/20, csv:FILE, ...")
     ] = None,
-    seconds: Annotated[
-        float | None, typer.Option(help="How many seconds rows arrive for.")
-    ] = None,
+    seconds: Annotated[float | None, typer.Option(help="How many seconds rows arrive for.")] = None,
     stretch: Annotated[
         bool,
         typer.Option(

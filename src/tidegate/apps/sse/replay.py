@@ -39,7 +39,7 @@ class Resting(NamedTuple):
 
 
 @dataclass(slots=True)
-class Replayed:
+class Exchange:
     """What the exchange has done after all orders."""
 
     trades: list[Trade] = field(default_factory=list)
@@ -49,9 +49,9 @@ class Replayed:
     """The cancelled shares by stock and side."""
 
 
-def replay(orders: Orders) -> Replayed:
+def replay(orders: Orders) -> Exchange:
     """Execute the orders in the order of their numbers."""
-    done = Replayed()
+    done = Exchange()
     columns = (
         orders.seq,
         orders.at_us,
@@ -67,7 +67,7 @@ def replay(orders: Orders) -> Replayed:
 
 
 def _execute(
-    done: Replayed,
+    done: Exchange,
     seq: int,
     at_us: int,
     stock: int,

@@ -19,7 +19,7 @@ from tidegate.apps.sse.conserved import conserved
 from tidegate.apps.sse.expected import Events, Expected, Windows, expected
 from tidegate.apps.sse.market import Market, base_prices, issued
 from tidegate.apps.sse.orders import Orders, orders
-from tidegate.apps.sse.replay import Replayed, Trade, replay
+from tidegate.apps.sse.replay import Exchange, Trade, replay
 from tidegate.apps.sse.statistics import deviation
 from tidegate.apps.sse.transactor import CANCELLED, LAST, RECORD
 from tidegate.pipelines.functions.times import microseconds_of
@@ -35,7 +35,7 @@ class Reference:
 
     market: Market
     given: Orders
-    replayed: Replayed
+    replayed: Exchange
 
     @classmethod
     def of(cls, market: Market, arrived: int) -> Self:
@@ -97,7 +97,7 @@ def by_analytic(told: pa.Table) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def wrong_trades(records: pa.Table, reference: Replayed) -> list[str]:
+def wrong_trades(records: pa.Table, reference: Exchange) -> list[str]:
     """The transaction records must be those of the replay, each once."""
     at_us, _ = microseconds_of(records["at"])
     columns = [
@@ -115,7 +115,7 @@ def wrong_trades(records: pa.Table, reference: Replayed) -> list[str]:
     ]
 
 
-def wrong_books(state: pa.Table, reference: Replayed) -> list[str]:
+def wrong_books(state: pa.Table, reference: Exchange) -> list[str]:
     """The resting orders and the counters must be those of the replay."""
     rows = state.to_pylist()
     found = {
@@ -177,7 +177,7 @@ def wrong_boards(
     answers: Mapping[str, list[dict[str, Any]]],
     states: Mapping[str, pa.Table],
     right: Expected,
-    reference: Replayed,
+    reference: Exchange,
 ) -> list[str]:
     """Answers that were given once per micro-batch, and the states at the end."""
     faults: list[str] = []
