@@ -174,6 +174,7 @@ PLAIN = frozenset(
     sharing sim simple simulate size sparkline square staleness statistic style summary svg table
     terminal top total unanchored uniform unit waiting workload
     feature frame logo matching reference vld
+    board book conserved expected market order sse transactor
     """,
     )
 )
