@@ -160,7 +160,7 @@ class Event:
         return BoundKeyed(update=self.update, state=self.state, output=ANSWER, identity=identity)
 
     def update(self, batch: KeyedBatch) -> Update:
-        """Go over the trades, which are in their order, and write the states."""
+        """Go over the trades, which are in their order, and write the states that changed."""
         rows, keys = batch.rows, batch.keys
         if not rows.num_rows:
             return Update()
@@ -173,16 +173,21 @@ class Event:
         for place, name in ((PRICE, "price"), (SHARES, "shares"), (CASH, "cash")):
             trades[:, place] = rows[name].to_numpy()
         base = base_prices(self.stocks, self.seed)[keys["stock"].to_numpy()]
+        before = state.copy()
         value = loop(batch.row_key, trades, base, state)
-        rows = rows.take(pa.array(np.flatnonzero(value)))
-        told = value[value != 0].astype(np.float64)
-        upserts = keys
+        events = rows.take(pa.array(np.flatnonzero(value)))
+        changed = np.flatnonzero((state != before).any(axis=1))
+        upserts = keys.take(pa.array(changed))
         for place, name in enumerate(self.state.names):
-            upserts = upserts.append_column(name, pa.array(np.ascontiguousarray(state[:, place])))
+            upserts = upserts.append_column(name, pa.array(state[changed, place]))
         return Update(
             output=answers(
-                self.name, told, stock=rows["stock"], at=rows["at"], trade=rows["trade"]
+                self.name,
+                value[value != 0].astype(np.float64),
+                stock=events["stock"],
+                at=events["at"],
+                trade=events["trade"],
             ),
             upserts=upserts,
-            upsert_key=np.arange(keys.num_rows),
+            upsert_key=changed,
         )
