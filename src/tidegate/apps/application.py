@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from tidegate.errors import AskedWrongly
+from tidegate.errors import AskedWrongly, nearest
 from tidegate.pipelines.stream import Stream
 from tidegate.workload.profile import Profile
 
@@ -30,7 +30,7 @@ class Settings:
     cut: bool = False
     """Whether each operator is a segment of its own, so that operators work side by side."""
     extra: Mapping[str, str] = field(default_factory=dict)
-    """Options that only this application has."""
+    """Options that only this application has, as texts by name."""
 
     @property
     def arrived(self) -> int:
@@ -80,6 +80,10 @@ class Application:
     seconds: float = 60.0
     needs: tuple[str, ...] = ()
     """Modules that it imports beyond those of Tidegate itself (the extra `apps`)."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """What each option means that only this application has, by name."""
+    read_options: Callable[[Mapping[str, str]], object] = dict
+    """Reads the texts of options and refuses wrong ones, so that this needs no Spark."""
 
     def check(self) -> None:
         """Refuse to run without the packages that it needs."""
@@ -89,3 +93,13 @@ class Application:
                 f"the application '{self.name}' needs {', '.join(missing)}; install the extra:"
                 " pip install 'tidegate[apps]' (in a checkout: make setup)"
             )
+
+    def check_options(self, extra: Mapping[str, str]) -> None:
+        """Refuse options that it does not have, and wrong values of those that it has."""
+        for name in extra:
+            if name not in self.options:
+                raise AskedWrongly(
+                    f"the application '{self.name}' has no option '{name}'"
+                    f"{nearest(name, self.options)}"
+                )
+        self.read_options(extra)

@@ -1,4 +1,4 @@
-"""All applications, by name. Each is imported when it is asked for, as some need further packages."""
+"""All applications, by name. Each is imported when it is asked for."""
 
 from importlib import import_module
 

@@ -49,6 +49,7 @@ def run_application(
     Ctrl-C ends it at a batch boundary; then there is no verdict.
     """
     application.check()
+    application.check_options(settings.extra)
     with tempfile.TemporaryDirectory(prefix=f"tidegate-{application.name}-") as directory:
         flow = application.build(spark, settings, Path(directory) / "collected")
         checkpoint = str(Path(directory) / "checkpoint")

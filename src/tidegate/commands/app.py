@@ -10,14 +10,14 @@ from tidegate.commands.output import Json, err, out, print_json
 from tidegate.commands.recorded_assembly import parse_bounds
 from tidegate.control.names import policy_name
 from tidegate.errors import AskedWrongly, TidegateError
-from tidegate.spark.options import option
+from tidegate.spark.options import option as start_option
 from tidegate.units import parse_duration
 
 if TYPE_CHECKING:
     from tidegate.apps.application import Application
     from tidegate.apps.run_application import ApplicationRun
 
-POLICY = option("policy")
+POLICY = start_option("policy")
 WARM_S = 20.0
 """Seconds at the start that are not judged, while the JVM compiles and the models learn."""
 
@@ -44,6 +44,14 @@ def app(
     ] = False,
     split: Annotated[
         str | None, typer.Option(help="Tasks of the operators at the start, such as 10:11:1.")
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="An option that only this application has, such as omega=16; may be repeated."
+            " Without an application, the list names them.",
+        ),
     ] = None,
     picture: Annotated[
         str | None, typer.Option(help="Where to write the picture; default: out/app-NAME.html.")
@@ -75,15 +83,24 @@ def app(
     bounds = parse_bounds(cores)
     wanted = chosen.cores if bounds is None else (bounds.least, bounds.most)
     target_s = parse_duration(target or chosen.target)
+    extra = parse_extra(option or [])
+    chosen.check_options(extra)
     settings = Settings(
         rate=parse_profile(rate or chosen.rate),
         seconds=duration_s,
         seed=seed,
         stretch=stretch,
         cut=cut,
+        extra=extra,
     )
     first = parse_split(split, chosen)
-    asked = {"app": name, "rate": rate or chosen.rate, "stretched": stretch, "cut": cut}
+    asked: dict[str, Any] = {
+        "app": name,
+        "rate": rate or chosen.rate,
+        "stretched": stretch,
+        "cut": cut,
+        "options": extra,
+    }
     master = f"local[{max(wanted[1], sum((first or {}).values())) + 2}]"
     err.print(f"starting Spark on {master} ...", highlight=False, markup=False)
     spark = session(master, f"tidegate app {name}")
@@ -122,15 +139,43 @@ def parse_split(text: str | None, chosen: "Application") -> dict[str, int] | Non
     return dict(zip(names, tasks, strict=True))
 
 
+def parse_extra(texts: list[str]) -> dict[str, str]:
+    """Options by name from texts such as `omega=16`."""
+    extra: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise AskedWrongly(f"--option {text}: write it as NAME=VALUE, such as omega=16")
+        if name in extra:
+            raise AskedWrongly(f"--option {text}: '{name}' is given twice; give it once")
+        extra[name] = value
+    return extra
+
+
 def _print_list(known: "list[Application]", json: bool) -> None:
     if json:
-        rows = [{"name": one.name, "paper": one.paper, "about": one.about} for one in known]
+        rows = [
+            {
+                "name": one.name,
+                "paper": one.paper,
+                "about": one.about,
+                "rate": one.rate,
+                "target": one.target,
+                "options": dict(one.options),
+            }
+            for one in known
+        ]
         print_json({"apps": rows})
         return
     table = Table("name", "paper", "about", "load", "target")
     for one in known:
         table.add_row(one.name, one.paper, one.about, one.rate, one.target)
     out.print(table)
+    options = Table("name", "--option", "meaning")
+    for one in known:
+        for option, meaning in one.options.items():
+            options.add_row(one.name, option, meaning)
+    out.print(options)
     out.print("tidegate app NAME runs one; tidegate app --help has the options.")
 
 

@@ -12,7 +12,7 @@ from tidegate.apps.collected import Collected
 from tidegate.apps.fpd.detector import Detector, messages, news
 from tidegate.apps.fpd.generator import CANDIDATE, generate, weights
 from tidegate.apps.fpd.itemsets import Ints, candidates, decoded
-from tidegate.apps.fpd.options import POISSON, Options
+from tidegate.apps.fpd.options import MEANINGS, POISSON, Options
 from tidegate.apps.fpd.reference import Change, StateRow, by_brute_force, faults
 from tidegate.apps.fpd.reporter import CHANGE, report
 from tidegate.apps.fpd.tweets import NONE, Tweets
@@ -157,4 +157,6 @@ APPLICATION = Application(
     operators=("generate", "detect", "report"),
     stretched_s=STRETCHED_S,
     build=build,
+    options=MEANINGS,
+    read_options=Options.of,
 )

@@ -8,6 +8,12 @@ from tidegate.apps.fpd.itemsets import MOST_WORDS
 from tidegate.errors import AskedWrongly, nearest
 
 POISSON, EVEN = "poisson", "even"
+MEANINGS = {
+    "window": "after how many further tweets a tweet leaves the window; default 5000",
+    "threshold": "how often an itemset must occur in the window to be frequent; default 3",
+    "largest": f"the most words of a pattern; default {MOST_WORDS}",
+    "arrivals": f"how rows arrive: {POISSON} (default) or {EVEN}",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

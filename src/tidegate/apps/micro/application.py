@@ -11,7 +11,7 @@ from tidegate.apps.application import Application, Flow, Settings, Verdict
 from tidegate.apps.micro import calculator as calculating
 from tidegate.apps.micro.calculator import Calculator
 from tidegate.apps.micro.generator import SCHEMA, generator
-from tidegate.apps.micro.options import MicroOptions, micro_options
+from tidegate.apps.micro.options import MEANINGS, MicroOptions, micro_options
 from tidegate.apps.micro.reference import compare, reference
 from tidegate.apps.stretching import Stretched, Weights
 from tidegate.pipelines.stream import Stream, pipeline
@@ -94,4 +94,6 @@ APPLICATION = Application(
     operators=(GENERATOR, CALCULATOR),
     stretched_s={GENERATOR: 0.0, CALCULATOR: MicroOptions().row_s},
     build=build,
+    options=MEANINGS,
+    read_options=micro_options,
 )

@@ -12,6 +12,16 @@ WORD = 8
 """Payloads are made and summed in words of so many bytes."""
 MOST_STATE_BYTES = 2**31 - 2**20
 """All payloads of a batch must fit into one Arrow column, whose offsets have 32 bits."""
+MEANINGS = {
+    "keys": "how many keys there are; default 10000",
+    "skew": "the exponent of their zipf distribution, 0 for uniform; default 0.5",
+    "omega": "permutations of their frequencies a minute; default 2",
+    "payload": "bytes of a tuple besides its key, a multiple of 8; default 128",
+    "row_ms": "milliseconds per tuple, stretched; default 1",
+    "state_kb": "state of a shard in KB; default 32",
+    "shards": "shards of the calculator; default 256",
+    "fill": "yes: the first rows bring every key once and cost no time; default no",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

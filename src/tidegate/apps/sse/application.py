@@ -5,6 +5,7 @@ the composite index) and one of the five events (an alarm when a price passes a 
 others are ours. It prints no time per tuple, so those in `STRETCHED_S` are modelled.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from tidegate.apps.collected import Collected
 from tidegate.apps.sse.boards import PARTIAL, index, partials, ranking
 from tidegate.apps.sse.book import DEPTH, FIELDS, match
 from tidegate.apps.sse.events import LOOPS, Event
-from tidegate.apps.sse.market import STOCKS, Market
+from tidegate.apps.sse.market import MOST_STOCKS, STOCKS, Market
 from tidegate.apps.sse.orders import SCHEMA, order_map
 from tidegate.apps.sse.statistics import average, volatility, volume, vwap
 from tidegate.apps.sse.transactor import Transactor
@@ -109,10 +110,15 @@ def analytics(market: Market) -> list[tuple[str, KeyedFunction, str]]:
 
 def market_of(settings: Settings) -> Market:
     """The market that the settings ask for; `extra` may have another number of stocks."""
-    asked = settings.extra.get("stocks", str(STOCKS))
-    if not (asked.isascii() and asked.isdigit()):
-        raise AskedWrongly(f"stocks={asked}; give a whole number, such as {STOCKS}")
-    return Market(settings.rate, settings.seed, int(asked))
+    return Market(settings.rate, settings.seed, stocks_of(settings.extra))
+
+
+def stocks_of(extra: Mapping[str, str]) -> int:
+    """The number of stocks that the options ask for."""
+    asked = extra.get("stocks", str(STOCKS))
+    if not (asked.isascii() and asked.isdigit() and 1 <= int(asked) <= MOST_STOCKS):
+        raise AskedWrongly(f"stocks={asked}: give a whole number from 1 to {MOST_STOCKS}")
+    return int(asked)
 
 
 def compile_loops() -> None:
@@ -135,4 +141,6 @@ APPLICATION = Application(
     operators=OPERATORS,
     stretched_s=STRETCHED_S,
     build=build,
+    options={"stocks": f"how many stocks are traded; default {STOCKS}"},
+    read_options=stocks_of,
 )

@@ -19,7 +19,7 @@ Ints = npt.NDArray[np.int64]
 BUY, SELL = 0, 1
 """The sides of a book."""
 STOCKS = 300
-_MOST_STOCKS = 100_000
+MOST_STOCKS = 100_000
 _LOWEST_PRICE, _HIGHEST_PRICE = 1_000, 10_000
 _MOST_ISSUED = 20
 _BASE, _ISSUED = 21, 22
@@ -36,8 +36,8 @@ class Market:
     stocks: int = STOCKS
 
     def __post_init__(self) -> None:
-        if not 1 <= self.stocks <= _MOST_STOCKS:
-            raise AskedWrongly(f"{self.stocks} stocks are not possible; give 1 to {_MOST_STOCKS:,}")
+        if not 1 <= self.stocks <= MOST_STOCKS:
+            raise AskedWrongly(f"{self.stocks} stocks are not possible; give 1 to {MOST_STOCKS:,}")
 
 
 @functools.lru_cache(maxsize=4)
