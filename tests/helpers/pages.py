@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.helpers.places import ROOT, SOURCE
 
 PACKAGE = SOURCE / "tidegate"
-PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
+PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")))
 
 FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 SPAN = re.compile(r"`([^`]+)`")

@@ -173,7 +173,9 @@ PLAIN = frozenset(
     mixed negotiate networkfile outcome output parse planetlab priced queue recording running shape
     sharing sim simple simulate size sparkline square staleness statistic style summary svg table
     terminal top total unanchored uniform unit waiting workload
-    feature frame logo matching reference vld
+    feature frame logo matching vld
+    detector fpd itemset reporter tweet
+    calculator
     board book conserved expected market order sse transactor
     """,
     )
