@@ -18,7 +18,7 @@ from tidegate.sim.shedding.experiment import (
     BODIES,
     INTERVAL_S,
     Series,
-    Verdict,
+    TargetVerdict,
     engine_world,
     judge,
     overload,
@@ -40,7 +40,7 @@ def simulated_body(options: Options) -> Bench:
     lowest = (1.1, 5.0) if options.quick else LOWEST
     seconds, seeds = (100.0, 2) if options.quick else (180.0, 3)
     results: list[dict[str, Any]] = []
-    verdicts: dict[str, list[Verdict]] = {name: [] for name in SHEDDERS}
+    verdicts: dict[str, list[TargetVerdict]] = {name: [] for name in SHEDDERS}
     unaccounted = 0.0
     for body in BODIES:
         for low in lowest:
@@ -105,7 +105,7 @@ def _pooled(
     )
 
 
-def _row(body: str, name: str, target_s: float, low: float, found: Verdict) -> dict[str, Any]:
+def _row(body: str, name: str, target_s: float, low: float, found: TargetVerdict) -> dict[str, Any]:
     return {
         "body": body,
         "shedder": name,
@@ -119,15 +119,15 @@ def _row(body: str, name: str, target_s: float, low: float, found: Verdict) -> d
     }
 
 
-def _off(verdicts: list[Verdict]) -> float:
+def _off(verdicts: list[TargetVerdict]) -> float:
     return max(abs(found.latency_over_target - 1.0) for found in verdicts) * 100.0
 
 
-def _least_kept(verdicts: list[Verdict]) -> float:
+def _least_kept(verdicts: list[TargetVerdict]) -> float:
     return min(found.kept_over_capacity for found in verdicts)
 
 
-def _settled(verdicts: list[Verdict]) -> float:
+def _settled(verdicts: list[TargetVerdict]) -> float:
     return float(np.mean([found.settled for found in verdicts]))
 
 

@@ -50,7 +50,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Flow:
+class BuiltApplication:
     """An application that is ready to start."""
 
     stream: Stream
@@ -75,7 +75,7 @@ class Application:
     """The paper's operators in their order; a split of cores is written in this order."""
     stretched_s: Mapping[str, float]
     """Seconds per tuple of each operator in the paper, or modelled where it prints none."""
-    build: Callable[[SparkSession, Settings, Path], Flow]
+    build: Callable[[SparkSession, Settings, Path], BuiltApplication]
     """Makes the pipeline; the directory is for the rows that its sinks collect."""
     seconds: float = 60.0
     needs: tuple[str, ...] = ()

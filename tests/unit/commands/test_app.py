@@ -7,7 +7,7 @@ from dataclasses import fields
 import pytest
 
 from tidegate.apps.catalogue import PLACES, application, applications
-from tidegate.apps.fpd.options import Options
+from tidegate.apps.fpd.options import FpdOptions
 from tidegate.apps.micro.options import MicroOptions
 from tidegate.cli import main
 from tidegate.commands.app import parse_extra, parse_split
@@ -69,5 +69,5 @@ def test_options_and_splits_are_read() -> None:
 
 
 def test_every_option_has_a_meaning() -> None:
-    for name, options in (("fpd", Options), ("micro", MicroOptions)):
+    for name, options in (("fpd", FpdOptions), ("micro", MicroOptions)):
         assert list(application(name).options) == [one.name for one in fields(options)]

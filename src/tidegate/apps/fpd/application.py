@@ -7,12 +7,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tidegate.apps.application import Application, Flow, Settings, Verdict
+from tidegate.apps.application import Application, BuiltApplication, Settings, Verdict
 from tidegate.apps.collected import Collected
 from tidegate.apps.fpd.detector import Detector, messages, news
 from tidegate.apps.fpd.generator import CANDIDATE, generate, weights
 from tidegate.apps.fpd.itemsets import Ints, candidates, decoded
-from tidegate.apps.fpd.options import MEANINGS, POISSON, Options
+from tidegate.apps.fpd.options import MEANINGS, POISSON, FpdOptions
 from tidegate.apps.fpd.reference import Change, StateRow, by_brute_force, faults
 from tidegate.apps.fpd.reporter import CHANGE, report
 from tidegate.apps.fpd.tweets import NONE, Tweets
@@ -29,9 +29,9 @@ STRETCHED_S = {"generate": 1 / 68, "detect": 1 / 122, "report": 1 / 86}
 (`examples/fpd.toml`)."""
 
 
-def build(spark: SparkSession, settings: Settings, directory: Path) -> Flow:
+def build(spark: SparkSession, settings: Settings, directory: Path) -> BuiltApplication:
     """The pipeline, with a verifier of its records and of what its reporter wrote."""
-    options = Options.of(settings.extra)
+    options = FpdOptions.of(settings.extra)
     tweets = Tweets.of_window(options.window, settings.seed)
     changes = changes_of(settings, options)
     row_s = {name: seconds if settings.stretch else None for name, seconds in STRETCHED_S.items()}
@@ -72,7 +72,7 @@ def build(spark: SparkSession, settings: Settings, directory: Path) -> Flow:
     told.map(stretched_map(report, row_s["report"]), CHANGE, name="report", tasks=TASKS).to(
         collected
     )
-    return Flow(
+    return BuiltApplication(
         stream=flow,
         verify=lambda checkpoint: verdict(
             tweets, changes, options, read_state(checkpoint, "detect"), collected.rows()
@@ -80,7 +80,7 @@ def build(spark: SparkSession, settings: Settings, directory: Path) -> Flow:
     )
 
 
-def changes_of(settings: Settings, options: Options) -> Changes:
+def changes_of(settings: Settings, options: FpdOptions) -> Changes:
     """When tweets enter and leave the window in a run."""
     times_ms = (
         poisson_times(settings.rate, settings.seconds, settings.seed)
@@ -93,7 +93,7 @@ def changes_of(settings: Settings, options: Options) -> Changes:
 def verdict(
     tweets: Tweets,
     changes: Changes,
-    options: Options,
+    options: FpdOptions,
     state: pa.Table,
     reported: pa.Table | None,
 ) -> Verdict:
@@ -137,7 +137,7 @@ def _rows(changes: Changes) -> int:
     return len(changes.entering_ms) + len(changes.leaving_ms)
 
 
-def _generated(tweets: Tweets, changes: Changes, options: Options) -> int:
+def _generated(tweets: Tweets, changes: Changes, options: FpdOptions) -> int:
     """How many candidates all rows have."""
     total = 0
     for rows in (len(changes.entering_ms), len(changes.leaving_ms)):
@@ -158,5 +158,5 @@ APPLICATION = Application(
     stretched_s=STRETCHED_S,
     build=build,
     options=MEANINGS,
-    read_options=Options.of,
+    read_options=FpdOptions.of,
 )

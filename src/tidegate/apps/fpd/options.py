@@ -17,7 +17,7 @@ MEANINGS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class FpdOptions:
     """How large the window is, and which patterns are looked for."""
 
     window: int = 5_000
@@ -41,7 +41,7 @@ class Options:
             raise AskedWrongly(f"arrivals={self.arrivals}: give {POISSON} or {EVEN}")
 
     @classmethod
-    def of(cls, extra: Mapping[str, str]) -> "Options":
+    def of(cls, extra: Mapping[str, str]) -> "FpdOptions":
         """The options from their texts; others have their defaults."""
         known = [field.name for field in fields(cls)]
         given: dict[str, Any] = {}

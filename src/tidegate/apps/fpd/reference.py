@@ -13,7 +13,7 @@ Pattern = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedPatterns:
     """What the records should be when all rows and messages have been processed."""
 
     counts: Mapping[Pattern, int]
@@ -23,7 +23,7 @@ class Expected:
     """How many frequent itemsets with one word more contain it; 0 for those that are not there."""
 
 
-def by_brute_force(tweets: Iterable[Pattern], threshold: int, largest: int) -> Expected:
+def by_brute_force(tweets: Iterable[Pattern], threshold: int, largest: int) -> ExpectedPatterns:
     """Count every itemset of every tweet, and strike out what a frequent one contains."""
     counts: Counter[Pattern] = Counter()
     for words in tweets:
@@ -38,7 +38,7 @@ def by_brute_force(tweets: Iterable[Pattern], threshold: int, largest: int) -> E
             contained.update(smaller)
             if size == len(itemset) - 1:
                 above.update(smaller)
-    return Expected(counts, frozenset(frequent - contained), above)
+    return ExpectedPatterns(counts, frozenset(frequent - contained), above)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Change:
 
 
 def faults(
-    expected: Expected, state: Mapping[Pattern, StateRow], changes: Iterable[Change]
+    expected: ExpectedPatterns, state: Mapping[Pattern, StateRow], changes: Iterable[Change]
 ) -> list[str]:
     """What is wrong with the answers of a run, in a few words for each kind of fault."""
     found = []

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from tidegate.apps.application import Application, Flow, Settings, Verdict
+from tidegate.apps.application import Application, BuiltApplication, Settings, Verdict
 from tidegate.apps.micro import calculator as calculating
 from tidegate.apps.micro.calculator import Calculator
 from tidegate.apps.micro.generator import SCHEMA, generator
@@ -47,7 +47,7 @@ def micro_stream(
     return tuples.keyed(CALCULATOR, calculator, key="key", shards=options.shards, order_by="seq")
 
 
-def build(spark: SparkSession, settings: Settings, collected: Path) -> Flow:
+def build(spark: SparkSession, settings: Settings, collected: Path) -> BuiltApplication:
     """The pipeline over rows that arrive by the settings' rate. Its answers are its state."""
     options = micro_options(settings.extra)
     rows = arrivals(
@@ -70,7 +70,7 @@ def build(spark: SparkSession, settings: Settings, collected: Path) -> Flow:
         expected = reference(settings.rate, options, settings.seed, settings.arrived)
         return compare(read_state(checkpoint, CALCULATOR), expected, options, settings.seed)
 
-    return Flow(stream=stream, verify=verify)
+    return BuiltApplication(stream=stream, verify=verify)
 
 
 def _weights(options: MicroOptions) -> Weights | None:

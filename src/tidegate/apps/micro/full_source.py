@@ -27,7 +27,7 @@ from tidegate.workload.keys import Keys, parse_keys
 _PARTITIONS = 2
 
 
-class Offset(TypedDict):
+class FullOffset(TypedDict):
     """How far the stream has been read."""
 
     start_ms: int
@@ -75,7 +75,7 @@ class FullSource(DataSource):
 
 
 @dataclass(frozen=True)
-class RowRange(InputPartition):
+class FullRange(InputPartition):
     """The rows that one task makes, from `first` up to but not including `end`."""
 
     first: int
@@ -93,29 +93,29 @@ class FullReader(DataSourceStreamReader):
         self._batch_rows = int(options["batchrows"])
         self._first_rows = int(options["firstrows"])
 
-    def initialOffset(self) -> Offset:  # type: ignore[override]  # noqa: N802
+    def initialOffset(self) -> FullOffset:  # type: ignore[override]  # noqa: N802
         """The offset of a new stream, which starts now."""
-        return Offset(start_ms=time.time_ns() // 1_000_000, ms=0, rows=0)
+        return FullOffset(start_ms=time.time_ns() // 1_000_000, ms=0, rows=0)
 
-    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # type: ignore[override]  # noqa: N802
+    def latestOffset(self, start: FullOffset, limit: ReadLimit) -> FullOffset:  # type: ignore[override]  # noqa: N802
         """The end of the next micro-batch: there are always enough rows for one more."""
         ms = max(time.time_ns() // 1_000_000 - start["start_ms"], start["ms"])
         more = self._batch_rows if start["rows"] else self._first_rows
-        return Offset(start_ms=start["start_ms"], ms=ms, rows=start["rows"] + more)
+        return FullOffset(start_ms=start["start_ms"], ms=ms, rows=start["rows"] + more)
 
-    def partitions(self, start: Offset, end: Offset) -> Sequence[RowRange]:  # type: ignore[override]
+    def partitions(self, start: FullOffset, end: FullOffset) -> Sequence[FullRange]:  # type: ignore[override]
         """The rows between two offsets, in equal ranges."""
         count = end["rows"] - start["rows"]
         cuts = [start["rows"] + count * part // _PARTITIONS for part in range(_PARTITIONS + 1)]
         return [
-            RowRange(first, last, end["start_ms"], end["ms"])
+            FullRange(first, last, end["start_ms"], end["ms"])
             for first, last in itertools.pairwise(cuts)
             if first < last
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a range."""
-        assert isinstance(partition, RowRange)
+        assert isinstance(partition, FullRange)
         seq = np.arange(partition.first, partition.end, dtype=np.int64)
         arrival_us = np.full(len(seq), partition.ms * 1000, dtype=np.int64)
         stamp_us = arrival_us + partition.start_ms * 1000

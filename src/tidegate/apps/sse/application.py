@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
-from tidegate.apps.application import Application, Flow, Settings, Verdict
+from tidegate.apps.application import Application, BuiltApplication, Settings, Verdict
 from tidegate.apps.collected import Collected
 from tidegate.apps.sse.boards import PARTIAL, index, partials, ranking
 from tidegate.apps.sse.book import DEPTH, FIELDS, match
@@ -40,7 +40,7 @@ each of them has an eighth of the transactor's work."""
 SHARDS = 64
 
 
-def build(spark: SparkSession, settings: Settings, place: Path) -> Flow:
+def build(spark: SparkSession, settings: Settings, place: Path) -> BuiltApplication:
     """The pipeline; with `cut` the analytics are one segment and the transactor another.
 
     A segment of each of the twelve operators would be twelve queries, which is more than a small
@@ -89,7 +89,7 @@ def build(spark: SparkSession, settings: Settings, place: Path) -> Flow:
         reference = Reference.of(market, settings.arrived)
         return reference.verdict(trades_sink.rows(), answers_sink.rows(), states)
 
-    return Flow(stream=stream, verify=verify)
+    return BuiltApplication(stream=stream, verify=verify)
 
 
 def analytics(market: Market) -> list[tuple[str, KeyedFunction, str]]:

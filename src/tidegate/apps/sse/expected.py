@@ -14,7 +14,7 @@ Events = dict[tuple[int, int], float]
 
 
 @dataclass(slots=True)
-class Expected:
+class ExpectedAnswers:
     """The right answers."""
 
     average: Windows = field(default_factory=dict)
@@ -34,9 +34,11 @@ def expected(
     base: list[int],
     issued: list[int],
     ranked_after: Collection[int] = frozenset(),
-) -> Expected:
+) -> ExpectedAnswers:
     """The right answers for these trades, which are in their order."""
-    found = Expected(events={name: {} for name in ("alarm", "jump", "spike", "large", "halt")})
+    found = ExpectedAnswers(
+        events={name: {} for name in ("alarm", "jump", "spike", "large", "halt")}
+    )
     by_stock: defaultdict[int, list[Trade]] = defaultdict(list)
     last = list(base)
     worth = sum(price * weight for price, weight in zip(base, issued, strict=True))
@@ -57,7 +59,7 @@ def expected(
     return found
 
 
-def _statistics(found: Expected, stock: int, trades: list[Trade]) -> None:
+def _statistics(found: ExpectedAnswers, stock: int, trades: list[Trade]) -> None:
     """The statistics of one stock."""
     for end, prices in _windows(trades, every=2, size=10).items():
         found.average[stock, end] = sum(one.price for one in prices) / len(prices)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from tidegate.apps.application import Verdict
 from tidegate.apps.sse.answers import ANSWER
 from tidegate.apps.sse.conserved import conserved
-from tidegate.apps.sse.expected import Events, Expected, Windows, expected
+from tidegate.apps.sse.expected import Events, ExpectedAnswers, Windows, expected
 from tidegate.apps.sse.market import Market, base_prices, issued
 from tidegate.apps.sse.orders import Orders, orders
 from tidegate.apps.sse.replay import Exchange, Trade, replay
@@ -43,7 +43,7 @@ class Reference:
         given = orders(market, np.arange(arrived, dtype=np.int64))
         return cls(market, given, replay(given))
 
-    def expected(self, ranked_after: Collection[int]) -> Expected:
+    def expected(self, ranked_after: Collection[int]) -> ExpectedAnswers:
         """What the analytics must answer."""
         market = self.market
         base, weights = base_prices(market.stocks, market.seed), issued(market.stocks, market.seed)
@@ -145,7 +145,9 @@ def wrong_books(state: pa.Table, reference: Exchange) -> list[str]:
 
 
 def wrong_windows(
-    answers: Mapping[str, list[dict[str, Any]]], states: Mapping[str, pa.Table], right: Expected
+    answers: Mapping[str, list[dict[str, Any]]],
+    states: Mapping[str, pa.Table],
+    right: ExpectedAnswers,
 ) -> list[str]:
     """Every window must have been answered or be open, and have the right value."""
     faults = []
@@ -176,7 +178,7 @@ def open_windows(name: str, state: pa.Table) -> list[tuple[tuple[int, int], floa
 def wrong_boards(
     answers: Mapping[str, list[dict[str, Any]]],
     states: Mapping[str, pa.Table],
-    right: Expected,
+    right: ExpectedAnswers,
     reference: Exchange,
 ) -> list[str]:
     """Answers that were given once per micro-batch, and the states at the end."""
@@ -208,7 +210,7 @@ def wrong_boards(
     return faults
 
 
-def wrong_events(answers: Mapping[str, list[dict[str, Any]]], right: Expected) -> list[str]:
+def wrong_events(answers: Mapping[str, list[dict[str, Any]]], right: ExpectedAnswers) -> list[str]:
     """Each event must have been told once, and nothing else."""
     faults = []
     wanted: dict[str, Events] = right.events

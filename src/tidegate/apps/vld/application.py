@@ -4,10 +4,10 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from tidegate.apps.application import Application, Flow, Settings
+from tidegate.apps.application import Application, BuiltApplication, Settings
 
 
-def _build(spark: SparkSession, settings: Settings, directory: Path) -> Flow:
+def _build(spark: SparkSession, settings: Settings, directory: Path) -> BuiltApplication:
     from tidegate.apps.vld.flow import vld_flow
 
     return vld_flow(spark, settings, directory, APPLICATION.stretched_s)

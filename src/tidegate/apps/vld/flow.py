@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from tidegate.apps.application import Flow, Settings, Verdict
+from tidegate.apps.application import BuiltApplication, Settings, Verdict
 from tidegate.apps.collected import Collected
 from tidegate.apps.vld.operators import (
     FEATURES,
@@ -26,7 +26,7 @@ SHARDS = 64
 
 def vld_flow(
     spark: SparkSession, settings: Settings, directory: Path, stretched_s: Mapping[str, float]
-) -> Flow:
+) -> BuiltApplication:
     """Make it; `stretched_s` has the seconds per frame of each operator if it is stretched."""
     row_s = (stretched_s if settings.stretch else {}).get
     source = arrivals(
@@ -55,4 +55,4 @@ def vld_flow(
     def verify(checkpoint: str) -> Verdict:
         return judged(emitted(collected.rows()), settings.arrived, settings.seed)
 
-    return Flow(stream=logos.to(collected, name="logos"), verify=verify)
+    return BuiltApplication(stream=logos.to(collected, name="logos"), verify=verify)

@@ -23,7 +23,7 @@ MEASUREMENTS_PER_COUNT = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Application:
+class ModelledApplication:
     """One application with its modelled capacity, tau(m) = scale m^power / (1 + m / half)."""
 
     name: str
@@ -64,17 +64,19 @@ class Application:
         ]
 
 
-APPLICATIONS: dict[str, Application] = {
+APPLICATIONS: dict[str, ModelledApplication] = {
     app.name: app
     for app in (
-        Application("grep", 32.0, power=1.0, half=600.0, noise=0.03),
-        Application("rolling-count", 10.0, power=0.88, half=1e9, noise=0.04),
-        Application("unique-visitor", 48.0, power=1.0, half=90.0, noise=0.04, peak_machines=96),
-        Application("page-view", 46.0, power=1.0, half=140.0, noise=0.04),
-        Application("data-clean", 5.0, power=0.94, half=400.0, noise=0.03),
-        Application("vht", 49.0, power=0.0, half=1e9, noise=0.01, peak_machines=1),
-        Application("rolling-hashtag-count", 200.0, power=1.0, half=220.0, noise=0.04),
-        Application(
+        ModelledApplication("grep", 32.0, power=1.0, half=600.0, noise=0.03),
+        ModelledApplication("rolling-count", 10.0, power=0.88, half=1e9, noise=0.04),
+        ModelledApplication(
+            "unique-visitor", 48.0, power=1.0, half=90.0, noise=0.04, peak_machines=96
+        ),
+        ModelledApplication("page-view", 46.0, power=1.0, half=140.0, noise=0.04),
+        ModelledApplication("data-clean", 5.0, power=0.94, half=400.0, noise=0.03),
+        ModelledApplication("vht", 49.0, power=0.0, half=1e9, noise=0.01, peak_machines=1),
+        ModelledApplication("rolling-hashtag-count", 200.0, power=1.0, half=220.0, noise=0.04),
+        ModelledApplication(
             "rolling-flight-distances",
             0.83,
             power=0.85,
@@ -88,7 +90,7 @@ APPLICATIONS: dict[str, Application] = {
 }
 
 
-def applications(name: str) -> list[Application]:
+def applications(name: str) -> list[ModelledApplication]:
     """The application of this name, or all eight for `all`."""
     if name == "all":
         return list(APPLICATIONS.values())

@@ -24,7 +24,7 @@ from tidegate.models.capacity.bayes import BayesianCapacity
 from tidegate.models.capacity.choice import choose, disagreements
 from tidegate.models.capacity.curves import CapacityCurve, FitRefused, fit
 from tidegate.models.capacity.shapes import Shape
-from tidegate.sim.capacity.applications import Application
+from tidegate.sim.capacity.applications import ModelledApplication
 from tidegate.sim.capacity.cluster import CYCLE_MINUTES, Cluster, ClusterRun, cluster, simulate
 from tidegate.sim.capacity.forecasts import (
     ReplayedForecaster,
@@ -122,7 +122,7 @@ def trained_curve(body: Cluster) -> CapacityCurve:
 
 def run_one(
     name: str,
-    application: Application,
+    application: ModelledApplication,
     seed: int,
     rho: float,
     shared: TraceForecasts,
@@ -174,13 +174,13 @@ def score(name: str, seed: int, body: Cluster, run: ClusterRun, startup_minutes:
     )
 
 
-Job = tuple[str, Application, int]
+Job = tuple[str, ModelledApplication, int]
 
 
 def grid(
     shared: TraceForecasts,
     names: list[str],
-    apps: list[Application],
+    apps: list[ModelledApplication],
     seeds: int,
     rho: float,
     *,

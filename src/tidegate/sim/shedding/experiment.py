@@ -69,7 +69,7 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class TargetVerdict:
     """How well a target was held."""
 
     latency_over_target: float
@@ -227,14 +227,14 @@ def pooled(runs: Sequence[Series]) -> Series:
     )
 
 
-def judge(series: Series, target_s: float, seconds: float) -> Verdict:
+def judge(series: Series, target_s: float, seconds: float) -> TargetVerdict:
     """Evaluate a run after its warm-up."""
     inside = (series.at_s > WARM_UP_S) & (series.kept > 0.0)
     latency_s, kept = series.latency_s[inside], series.kept[inside]
     settled = list(_settling_s(series, target_s, seconds))
     in_time = [SETTLED_WITHIN * target_s >= taken for taken in settled if taken is not None]
     taken_s = [STEP_S if taken is None else taken for taken in settled]
-    return Verdict(
+    return TargetVerdict(
         latency_over_target=float(np.average(latency_s, weights=kept)) / target_s,
         kept_over_capacity=float(kept.sum()) / (seconds - WARM_UP_S) / series.capacity,
         settled=sum(in_time) / max(len(settled), 1),

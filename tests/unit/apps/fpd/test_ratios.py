@@ -3,7 +3,7 @@
 import numpy as np
 
 from tests.unit.apps.fpd.by_hand import ByHand
-from tidegate.apps.fpd.options import Options
+from tidegate.apps.fpd.options import FpdOptions
 from tidegate.apps.fpd.tweets import Tweets
 from tidegate.apps.fpd.window import Changes
 
@@ -11,7 +11,7 @@ ROWS_A_BATCH = 320
 
 
 def test_ratios_are_near_the_modelled_ones() -> None:
-    options = Options()
+    options = FpdOptions()
     tweets = Tweets.of_window(options.window, seed=1)
     words = [
         tuple(word for word in row if word < tweets.vocabulary)

@@ -10,7 +10,7 @@ from tests.unit.apps.fpd.by_hand import ByHand
 from tidegate.apps.application import Settings, Verdict
 from tidegate.apps.fpd.application import changes_of, verdict
 from tidegate.apps.fpd.itemsets import encoded
-from tidegate.apps.fpd.options import Options
+from tidegate.apps.fpd.options import FpdOptions
 from tidegate.apps.fpd.reference import Change, StateRow, by_brute_force, faults, replayed
 from tidegate.apps.fpd.tweets import Tweets
 from tidegate.workload.parse import parse_profile
@@ -78,7 +78,7 @@ def test_reports_are_replayed_by_time_not_by_place() -> None:
 @pytest.fixture(scope="module")
 def finished() -> tuple:
     """A run of the application without Spark: its tweets, changes, options, state and sink rows."""
-    options = Options(window=200, threshold=3)
+    options = FpdOptions(window=200, threshold=3)
     settings = Settings(rate=parse_profile("constant:300"), seconds=2.0)
     tweets = Tweets.of_window(options.window, settings.seed)
     changes = changes_of(settings, options)

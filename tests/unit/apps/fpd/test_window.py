@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tidegate.apps.fpd.options import Options
+from tidegate.apps.fpd.options import FpdOptions
 from tidegate.apps.fpd.window import Changes, even_times, poisson_times, write_profile
 from tidegate.errors import AskedWrongly
 from tidegate.workload.parse import parse_profile
@@ -52,7 +52,7 @@ def test_no_rows_at_all(tmp_path: Path) -> None:
 
 
 def test_options_are_read_and_checked() -> None:
-    read = Options.of({"window": "50000", "threshold": "3", "arrivals": "even"})
+    read = FpdOptions.of({"window": "50000", "threshold": "3", "arrivals": "even"})
     assert (read.window, read.threshold, read.largest, read.arrivals) == (50_000, 3, 4, "even")
     for extra, said in (
         ({"windw": "3"}, "did you mean 'window'"),
@@ -63,4 +63,4 @@ def test_options_are_read_and_checked() -> None:
         ({"arrivals": "late"}, "poisson or even"),
     ):
         with pytest.raises(AskedWrongly, match=said):
-            Options.of(extra)
+            FpdOptions.of(extra)
