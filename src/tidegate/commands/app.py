@@ -50,7 +50,7 @@ def app(
         typer.Option(
             metavar="NAME=VALUE",
             help="An option that only this application has, such as omega=16; may be repeated."
-            " Without an application, the list names them.",
+            " `tidegate app` lists them.",
         ),
     ] = None,
     picture: Annotated[

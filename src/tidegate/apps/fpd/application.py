@@ -149,7 +149,7 @@ def _generated(tweets: Tweets, changes: Changes, options: FpdOptions) -> int:
 
 APPLICATION = Application(
     name="fpd",
-    paper="DRS",
+    paper="DRS V-A.2",
     about="maximal frequent patterns of the tweets in a sliding window, with a loop",
     rate="constant:320",
     target="5 seconds",

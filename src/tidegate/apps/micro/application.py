@@ -86,8 +86,8 @@ def _weights(options: MicroOptions) -> Weights | None:
 
 APPLICATION = Application(
     name="micro",
-    paper="Elasticutor",
-    about="generator to calculator: skewed keys, whose frequencies are shuffled (5.1)",
+    paper="Elasticutor 5.1",
+    about="generator to calculator: skewed keys, whose frequencies are shuffled",
     rate="constant:4000",
     target="2 seconds",
     cores=(2, MOST_TASKS),
