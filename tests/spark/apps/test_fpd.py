@@ -14,13 +14,13 @@ pytestmark = pytest.mark.spark
 def test_the_patterns_are_those_of_the_last_window(spark, cut: bool) -> None:
     settings = Settings(
         rate=parse_profile("constant:300"),
-        seconds=3.0,
+        seconds=2.0,
         seed=5,
         cut=cut,
-        extra={"window": "300", "threshold": "3"},
+        extra={"window": "200", "threshold": "3"},
     )
     ran = run_application(spark, APPLICATION, settings, cores=(1, 2))
-    assert ran.arrived == 900
+    assert ran.arrived == 600
     assert ran.verdict is not None
     assert ran.verdict.correct, ran.verdict.said
     assert ran.verdict.figures["patterns"] > 20
