@@ -9,12 +9,13 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 ENV := env -u PYTHONPATH -u PYTHONHOME
 CODE := src tests benchmarks $(wildcard examples)
 
-.PHONY: help setup demo test unit faults chaos soak lint bench java python clean
+.PHONY: help setup demo test unit apps faults chaos soak lint bench java python clean
 
 help:
 	@echo "make demo    a pipeline on Spark under a surge, 90 seconds (ARGS='--seconds 30' adds options)"
 	@echo "make test    all tests: units, simulations, Spark"
 	@echo "make unit    the tests of single parts, without Spark"
+	@echo "make apps    the papers' applications on Spark, each checked against its reference"
 	@echo "make faults  many seeds of the commit protocol under imitated faults (SEEDS=100000)"
 	@echo "make chaos   kill -9 of drivers and executors, many rounds (ROUNDS=20); executors that come and go"
 	@echo "make soak    a changing load for a while, watching memory and disk (MINUTES=20)"
@@ -32,11 +33,15 @@ test: $(VENV)/.dev java
 	@$(compiled)
 	@$(ENV) $(BIN)/python -m pytest tests/unit tests/simulations -n 2 --dist loadfile $(ARGS)
 	@$(ENV) $(BIN)/python -m pytest tests/faults -n 2 --dist worksteal $(ARGS)
-	@$(ENV) $(BIN)/python -m pytest tests/spark -n 2 --dist worksteal $(ARGS)
+	@$(ENV) $(BIN)/python -m pytest tests/spark -m 'not application' -n 2 --dist worksteal $(ARGS)
 
 unit: $(VENV)/.dev
 	@$(compiled)
 	@$(ENV) $(BIN)/python -m pytest tests/unit -n 2 --dist loadfile $(ARGS)
+
+apps: $(VENV)/.dev java
+	@$(compiled)
+	@$(ENV) $(BIN)/python -m pytest tests/spark -m application $(ARGS)
 
 SEEDS ?= 20000
 faults: $(VENV)/.dev

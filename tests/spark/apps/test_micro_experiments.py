@@ -7,7 +7,9 @@ from tidegate.apps.micro.options import MicroOptions
 from tidegate.apps.micro.throughput import OURS, STATIC, measure_throughput
 from tidegate.errors import AskedWrongly
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.application]
+"""Run by `make apps`: it takes too long for `make test`."""
+
 
 SKEWED = MicroOptions(keys=200, skew=0.8, omega=20.0, state_kb=1.0, shards=32)
 

@@ -7,7 +7,8 @@ from tidegate.apps.run_application import run_application
 from tidegate.apps.sse.application import APPLICATION
 from tidegate.workload.parse import parse_profile
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.application]
+"""Run by `make apps`: it takes too long for `make test`."""
 
 
 @pytest.mark.parametrize(("cut", "stretch"), [(False, True), (True, False)])
