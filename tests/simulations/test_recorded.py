@@ -59,7 +59,7 @@ def test_a_machine_that_was_slow_for_a_while_is_slow_again(surge: World) -> None
     usual = found.pace(110.0)
     assert found.pace(85.0) / usual == pytest.approx(1.4, rel=0.12)
     assert found.pace(25.0) / usual == pytest.approx(1.0, rel=0.12)
-    assert float(np.std(found.residuals)) < 0.05
+    assert float(np.std(found.residuals)) < 0.07
 
 
 @pytest.mark.parametrize("target_s", [1.5, 2.0, 3.0])

@@ -54,7 +54,7 @@ def test_the_list_has_every_application_with_its_options(monkeypatch, capsys) ->
     assert "omega" in listed["micro"]["options"]
     assert ended(monkeypatch, []) == 0
     table = capsys.readouterr().out
-    assert all(one.about in table for one in applications())
+    assert all(one.name in table for one in applications())
     assert "permutations of their frequencies" in table
 
 
