@@ -122,6 +122,10 @@ class Chaos:
 
     def _fault(self, kind: str, process: subprocess.Popen, name: str) -> None:
         more = self.chance.choice([0, 1, 1, 2])
+        if self.written == 0:
+            # A driver that dies while Spark writes its first offsets leaves a file there, and Spark
+            # itself refuses to begin batch 0 beside it.
+            more = max(more, 1)
         if kind != "stalled source":
             self.goes_on(process, more, name)
             pass_time(process, self.chance.random() * 0.6)
