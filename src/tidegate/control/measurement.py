@@ -94,6 +94,8 @@ class SegmentMeasurement:
     latency: "Latency | None" = None
     """Sojourn in this segment alone, of the rows that it completed: from their arrival at it (the
     hand-over, where it reads a channel) to the end of their batch."""
+    handed: Mapping[str, int] = field(default_factory=dict)
+    """Rows that those batches handed over to each segment that reads a channel of this one."""
     between: bool = False
     """No batch is running: the next one waits for this decision, then takes the whole backlog."""
 

@@ -3,8 +3,8 @@
 `drs-fixed` splits K_max cores in the best way. `drs` scales out above T_max, scales in below T_min,
 and in between splits its cores again when the best split differs (or, as an option, when it is
 better). The controller enforces T_ra, the least time between changes. The measured sojourn beyond
-the modelled one is what the queueing model does not include, here a micro-batch's fixed cost. It is
-smoothed and subtracted from the target.
+the modelled one is what the queueing model does not include, here a micro-batch's fixed cost
+(`Unseen`). It is learned and added to what the model says of other cores.
 """
 
 import math
@@ -19,11 +19,13 @@ from tidegate.control.allocation.allocate import (
     assign,
     provision,
 )
+from tidegate.control.allocation.unseen import Unseen
 from tidegate.control.bounds import Bounds
 from tidegate.control.constraints import Constraints
 from tidegate.control.decision import Decision, hold
 from tidegate.control.drs_options import DrsOptions
-from tidegate.control.learning.smoothing import Alpha, Smoothing, smoother
+from tidegate.control.learning.offered_rates import OfferedRates
+from tidegate.control.learning.smoothing import Smoothing, smoother
 from tidegate.control.measurement import Measurement, OperatorMeasurement
 from tidegate.errors import AskedWrongly
 from tidegate.models.queueing.stations import Queues
@@ -34,11 +36,16 @@ _WORTH_IT = 0.95
 
 
 class _Stations:
-    """Operators as queueing stations, with smoothed rates and variabilities (IV-A)."""
+    """Operators as queueing stations, with smoothed rates and variabilities (IV-A).
+
+    Of a pipeline that works in micro-batches, lambda_0 is smoothed, and lambda_i is the ratio that
+    many batches have shown times lambda_0 (`OfferedRates`).
+    """
 
     def __init__(self, options: DrsOptions) -> None:
         self._model = options.model
         self._smoothing = Smoothing(smoother(options.alpha, options.w))
+        self._offered = OfferedRates()
         self._outside = 0.0
         self._arriving: dict[str, float] = {}
         self._serving: dict[str, float] = {}
@@ -59,20 +66,22 @@ class _Stations:
         that two batches take, the silent ones count as without load: they keep their least tasks.
         """
         smooth = self._smoothing.update
+        self._offered.learn(measurement)
+        if measurement.arrival_rate > 0.0 or self._outside > 0.0:
+            self._outside = smooth("outside", measurement.arrival_rate)
         arriving, serving, varying = [], [], []
         for operator in measurement.operators:
             name = operator.name
             # Until its first rate is known it is zero, which must not weigh in the mean.
             if operator.arrival_rate > 0.0 or name in self._arriving:
                 self._arriving[name] = smooth(f"{name}.arrival", operator.arrival_rate)
-            arriving.append(self._arriving.get(name, 0.0))
+            offered = self._offered.rate(name, operator.segment, self._outside)
+            arriving.append(self._arriving.get(name, 0.0) if offered is None else offered)
             if operator.service_rate > 0.0:  # in a tick in which no batch ended it is not known
                 self._serving[name] = smooth(f"{name}.service", operator.service_rate)
             serving.append(self._serving.get(name, 0.0))
             scv = (operator.arrival_scv + operator.service_scv) / 2.0
             varying.append(scv if self._model == "gigk" else 1.0)
-        if measurement.arrival_rate > 0.0 or self._outside > 0.0:
-            self._outside = smooth("outside", measurement.arrival_rate)
         heard = len(self._arriving.keys() & self._serving.keys())
         self._known = self._known + 1 if heard == self._heard else 1
         self._heard = heard
@@ -119,7 +128,7 @@ class DrsFixed:
             cores=None if measurement.cores_asked == self._cores else self._cores,
             tasks=tasks,
             notes=notes,
-            expected_latency_s=_finite(best),
+            expected_latency_s=_finite(best.latency_s),
         )
 
 
@@ -139,7 +148,7 @@ class Drs:
         self._stations = _Stations(options)
         self._better_only = options.resplit == "better"
         self._latency = smoother(options.alpha, options.w)()
-        self._unseen = Alpha(0.8)
+        self._unseen = Unseen()
         self._unseen_s = 0.0
         self._measured_s: float | None = None
 
@@ -159,55 +168,82 @@ class Drs:
             return hold("no sojourn or no operator's rates are known yet")
         have = np.array([operator.tasks for operator in measurement.operators])
         total = int(have.sum())
-        modelled_s = float(queues.network_latency(have)) if (have > queues.load).all() else np.inf
-        # A pipeline at T_max holds lambda T_max rows (Little's law); more of them are a backlog.
-        normal_rows = 1.5 * self._t_max_s * measurement.arrival_rate
-        if np.isfinite(modelled_s) and measurement.backlog_rows <= normal_rows:
-            self._unseen_s = self._unseen.update(max(measured_s - modelled_s, 0.0))
+        keeps_up = bool((have > queues.load).all())
+        modelled_s = float(queues.network_latency(have)) if keeps_up else np.inf
+        self._unseen.learn(queues, measurement)
+        self._unseen_s = self._unseen.of(queues, measurement, have)
         shown = f"{format_duration(measured_s)} measured"
-        if measured_s > self._t_max_s:
+        if measured_s > self._t_max_s or not np.isfinite(self._unseen_s):
             best, notes = self._fewest(queues, measurement)
             if best.total <= total:
                 best, more = _split(queues, measurement, min(total + 1, self._allowed.most))
                 notes += more
             why = f"{shown}, T_max is {format_duration(self._t_max_s)}"
-            return self._change(measurement, best, why, notes)
+            if measured_s <= self._t_max_s:
+                why = f"{shown}, but the load is more than {total} cores serve"
+            return self._change(queues, measurement, best, why, notes)
         if measured_s < self._t_min_s:
             best, notes = self._fewest(queues, measurement)
             if best.total < total:
                 why = f"{shown}, T_min is {format_duration(self._t_min_s)}"
-                return self._change(measurement, best, why, notes)
+                return self._change(queues, measurement, best, why, notes)
             return Decision(reason=f"{shown}, and no core can be released", notes=notes)
         best, notes = _split(queues, measurement, total)
         worth_it = not self._better_only or best.latency_s <= _WORTH_IT * modelled_s
         if worth_it and _tasks(measurement, best) and best.latency_s < modelled_s:
-            return self._change(measurement, best, f"{shown}, but another split is better", notes)
+            return self._change(
+                queues, measurement, best, f"{shown}, but another split is better", notes
+            )
         return Decision(reason=f"{shown}, between T_min and T_max", notes=notes)
 
     def _fewest(
         self, queues: Queues, measurement: Measurement
     ) -> tuple[CoreAllocation, tuple[str, ...]]:
-        """Run algorithm 2 for the rest of T_max; use all cores if nothing is left of it."""
-        left_s = self._t_max_s - self._unseen_s
+        """Run algorithm 2 for T_max less what the model does not see; all cores if nothing is left.
+
+        What it does not see depends on the cores, so cores are added until both fit T_max.
+        """
         notes: tuple[str, ...] = ()
+        least, most = _limits(measurement.operators)
         try:
-            least, most = _limits(measurement.operators)
-            best = provision(queues, max(left_s, 1e-9), least=least, most=most)
-            if best.total <= self._allowed.most:
-                return best, notes
+            best = provision(queues, self._t_max_s, least=least, most=most)
+            while best.total <= self._allowed.most:
+                if self._expected_s(queues, measurement, best) <= self._t_max_s:
+                    return best, notes
+                more = assign(queues, best.total + 1, least=least, most=most)
+                if more.total == best.total:
+                    break  # no operator may have more tasks
+                best = more
+            if best.total > self._allowed.most:
+                best, notes = _split(queues, measurement, self._allowed.most)
+            floor_s = self._expected_s(queues, measurement, best)
+            notes += self._out_of_reach(floor_s)
+            return best, notes
         except LatencyOutOfReach as error:
-            floor_s = error.latency_reachable_s + self._unseen_s
-            notes = (
-                f"T_max of {format_duration(self._t_max_s)} is below the lowest possible latency"
-                f" of {format_duration(floor_s, round_up=True)}; latency is as low as it can be",
-            )
+            notes = self._out_of_reach(error.latency_reachable_s)
         except Infeasible as error:
             notes = (str(error),)
-        best, more = _split(queues, measurement, self._allowed.most)
-        return best, notes + more
+        best, more_notes = _split(queues, measurement, self._allowed.most)
+        return best, notes + more_notes
+
+    def _expected_s(self, queues: Queues, measurement: Measurement, best: CoreAllocation) -> float:
+        return best.latency_s + self._unseen.of(queues, measurement, best.cores)
+
+    def _out_of_reach(self, floor_s: float) -> tuple[str, ...]:
+        if not np.isfinite(floor_s):
+            return ()
+        return (
+            f"T_max of {format_duration(self._t_max_s)} is below the lowest possible latency"
+            f" of {format_duration(floor_s, round_up=True)}; latency is as low as it can be",
+        )
 
     def _change(
-        self, measurement: Measurement, best: CoreAllocation, why: str, notes: tuple[str, ...]
+        self,
+        queues: Queues,
+        measurement: Measurement,
+        best: CoreAllocation,
+        why: str,
+        notes: tuple[str, ...],
     ) -> Decision:
         cores = self._allowed.clamp(best.total)
         return Decision(
@@ -215,7 +251,7 @@ class Drs:
             cores=None if cores == measurement.cores_asked else cores,
             tasks=_tasks(measurement, best),
             notes=notes,
-            expected_latency_s=_finite(best, self._unseen_s),
+            expected_latency_s=_finite(self._expected_s(queues, measurement, best)),
         )
 
 
@@ -257,5 +293,5 @@ def _shown(measurement: Measurement, best: CoreAllocation) -> str:
     )
 
 
-def _finite(best: CoreAllocation, more_s: float = 0.0) -> float | None:
-    return best.latency_s + more_s if np.isfinite(best.latency_s) else None
+def _finite(latency_s: float) -> float | None:
+    return latency_s if np.isfinite(latency_s) else None

@@ -41,9 +41,15 @@ def source_count(one: RunningSegment, ended: Ended) -> SourceCount:
 
 
 def segment_measurement(
-    one: RunningSegment, ended: Ended, rate: float, waiting: float, starts_s: float
+    one: RunningSegment,
+    ended: Ended,
+    rate: float,
+    waiting: float,
+    starts_s: float,
+    followers: Sequence[str] = (),
 ) -> SegmentMeasurement:
-    """One segment during the tick."""
+    """One segment during the tick; `followers` are the segments that get its rows."""
+    rows = sum(round(batch.rows) for _, batch in ended)
     return SegmentMeasurement(
         name=one.segment.name,
         arrival_rate=rate,
@@ -51,6 +57,7 @@ def segment_measurement(
         tasks=max(one.tasks.values()),
         trigger_s=one.segment.trigger_s,
         apart=one.segment.profile is not None,
+        handed=dict.fromkeys(followers, rows) if rows else {},
         batches=tuple(
             BatchMeasurement(
                 batch_id=number,

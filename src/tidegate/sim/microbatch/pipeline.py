@@ -231,11 +231,13 @@ class PipelineSimulation:
         one.batches += 1
         one.free_s = batch.ended_s
         one.told_s = batch.started_s
-        followers = [other for other in self._running if other.segment.after == one.segment.name]
-        for other in followers:
+        for other in self._followers(one):
             other.queue.put(batch.arrived_s, batch.ended_s, batch.counts)
             other.arrived.add(batch.rows, one.handed_s, batch.ended_s)
         one.handed_s = batch.ended_s
+
+    def _followers(self, one: RunningSegment) -> list[RunningSegment]:
+        return [other for other in self._running if other.segment.after == one.segment.name]
 
     # ------------------------------------------------------------------ measuring
 
@@ -262,7 +264,10 @@ class PipelineSimulation:
             if one.segment.after is None:
                 sources.append(source_count(one, ended))
             ended_by[one.segment.name] = [batch for _, batch in ended]
-            segments.append(segment_measurement(one, ended, rate, waiting, world.starts_s))
+            followers = [other.segment.name for other in self._followers(one)]
+            segments.append(
+                segment_measurement(one, ended, rate, waiting, world.starts_s, followers)
+            )
             operators += operator_measurements(one, ended, rate)
             running = [] if one.batch is None else [one.batch]
             busy_s += sum(

@@ -62,6 +62,16 @@ class HandedOver:
         """Rows that were handed over to a segment, and that none of its batches is done with."""
         return sum(sum(self._waiting[channel].values()) for channel in self._reads[segment])
 
+    def by_reader(self, finished: Sequence[FinishedBatch]) -> dict[str, int]:
+        """Rows that some batches of a segment handed over, by the segment that reads them."""
+        rows: dict[str, int] = {}
+        for reader, channels in self._reads.items():
+            for channel in channels:
+                handed = sum(batch.result.written.get(channel, 0) for batch in finished)
+                if handed:
+                    rows[reader] = rows.get(reader, 0) + handed
+        return rows
+
     def old_rows(self, segment: str, progress: BatchProgress) -> int:
         """Rows of a batch of a segment that were handed over to it before the run began."""
         return sum(

@@ -257,7 +257,8 @@ class PipelineMeter:
             told = view.batches.arrived.tell(self._clock.interval_s, quiet=view.idle)
             view.outside_rate = told if view.sources else 0.0
             more_rate = handed.get(name, 0.0)
-            found.append(self._segment(view, batches, plan, more_rate, now_s, latency))
+            one = self._segment(view, batches, plan, more_rate, now_s, latency)
+            found.append(replace(one, handed=self._handed.by_reader(finished[name])))
         return tuple(found)
 
     def _segment(
