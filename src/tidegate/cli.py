@@ -13,6 +13,7 @@ from tidegate.commands.bench import FREE_OPTIONS, bench
 from tidegate.commands.demo import demo
 from tidegate.commands.explain import explain
 from tidegate.commands.output import complain, err, out
+from tidegate.commands.paper import paper
 from tidegate.commands.plan import plan
 from tidegate.commands.planetlab import planetlab
 from tidegate.commands.replay import replay
@@ -70,6 +71,7 @@ app.command("explain")(explain)
 app.command("replay")(replay)
 app.command("whatif")(whatif)
 app.command("backtest")(backtest)
+app.command("paper")(paper)
 app.command("planetlab")(planetlab)
 
 

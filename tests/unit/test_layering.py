@@ -34,9 +34,10 @@ BELOW = {
     "view": {"errors", "units", "control"},
 }
 """What each room may import besides itself. `apps` may import all of these but `benching`,
-`commands` all of them and `apps`, and `cli` everything."""
+`papers` all of them and `apps`, `commands` those and `papers`, and `cli` everything."""
 BELOW["compiled"] = {"models", "forecast", "control", "sim", "workload"}
 BELOW["apps"] = set(BELOW) - {"benching"}
+BELOW["papers"] = set(BELOW)
 BELOW["commands"] = set(BELOW)
 BELOW["cli"] = set(BELOW)
 BELOW["__main__"] = {"cli"}

@@ -41,12 +41,14 @@ def run_application(
     policy: str = "latency",
     split: Mapping[str, int] | None = None,
     between_changes: str | None = None,
+    dry_run: bool = False,
     on_record: Callable[[Record], None] | None = None,
     on_failure: Callable[[ControlFailure], None] | None = None,
 ) -> ApplicationRun:
     """Run it from a split of cores on (tasks by operator) until all rows are processed.
 
-    Ctrl-C ends it at a batch boundary; then there is no verdict.
+    With `dry_run` the policy only recommends, and the split stays as it is. Ctrl-C ends the run at
+    a batch boundary; then there is no verdict.
     """
     application.check()
     application.check_options(settings.extra)
@@ -60,6 +62,7 @@ def run_application(
             cores=cores or application.cores,
             policy=policy,
             between_changes=between_changes,
+            dry_run=dry_run,
         )
         loop = run.loop
         assert isinstance(loop, ControlLoop)

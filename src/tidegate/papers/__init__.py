@@ -1,0 +1,1 @@
+"""The papers' experiments: what a paper printed, beside what Tidegate measures."""

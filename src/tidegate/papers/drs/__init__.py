@@ -1,0 +1,1 @@
+"""DRS's experiments (section V): logo detection and frequent patterns."""

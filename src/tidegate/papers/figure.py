@@ -1,0 +1,66 @@
+"""The form of an experiment: a paper's figure or table, and what ours beside it is made of."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from tidegate.benching import Aim
+from tidegate.view.pages.paper import Picture
+
+Body = Literal["spark", "simulated"]
+Value = float | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One value of a figure: the paper's and ours."""
+
+    name: str
+    paper: Value
+    """None where the paper prints nothing of the kind."""
+    ours: Value
+    read_off: bool = False
+    """Whether the paper's value was read off a drawing."""
+
+    def document(self) -> dict[str, Any]:
+        """For JSON."""
+        shown: dict[str, Any] = {"name": self.name, "paper": self.paper, "ours": self.ours}
+        return {**shown, "read_off": True} if self.read_off else shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a run of an experiment found."""
+
+    compared: tuple[Compared, ...]
+    aims: tuple[Aim, ...] = ()
+    pictures: tuple[Picture, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Why ours differs from the paper's, where it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How an experiment is to run."""
+
+    quick: bool = False
+    say: Callable[[str], None] = print
+    extra: Mapping[str, str] = field(default_factory=dict)
+    """Further `--key value` options of this experiment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A figure or a table of a paper."""
+
+    paper: str
+    figure: str
+    """Such as `fig6` or `table2`."""
+    about: str
+    body: Body
+    minutes: float
+    """About how long it takes on two cores."""
+    stretched: bool = False
+    """Whether operators take the paper's time by waiting."""
+    run: Callable[[Asked], Outcome] | None = None
+    """None: not there yet."""
