@@ -22,9 +22,10 @@ from tidegate.apps.waiting import waiting_map
 from tidegate.benching import Aim, Bench, Options, at_least, at_most
 from tidegate.control.allocation.allocate import assign
 from tidegate.control.drs_options import MODELS
-from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly, nearest
 from tidegate.models.queueing.stations import Queues
+from tidegate.papers.drs.timeline import Timeline
+from tidegate.papers.splits import shown
 from tidegate.pipelines.stream import Stream, pipeline
 from tidegate.spark.session import session
 from tidegate.spark.sources.arrivals import arrivals
@@ -59,33 +60,6 @@ class Asked:
     t_max_s: float
     figures: tuple[str, ...]
     model: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Ran:
-    records: list[Record]
-    minute_s: float
-
-    @property
-    def splits(self) -> list[tuple[float, tuple[int, ...]]]:
-        """Minutes at which the split changed, and what to; first the one it began with."""
-        begun_s, found = self.records[0].measurement.at_s, []
-        for record in self.records:
-            tasks = tuple(operator.tasks for operator in record.measurement.operators)
-            if not found or found[-1][1] != tasks:
-                found.append(((record.measurement.at_s - begun_s) / self.minute_s, tasks))
-        return found
-
-    def latency_ms(self, from_minute: float, to_minute: float) -> float | None:
-        """The mean latency between two minutes of the paper."""
-        begun_s = self.records[0].measurement.at_s
-        within = [
-            one.measurement.latency.mean_s
-            for one in self.records
-            if one.measurement.latency is not None
-            and from_minute <= (one.measurement.at_s - begun_s) / self.minute_s < to_minute
-        ]
-        return round(1000 * sum(within) / len(within), 1) if within else None
 
 
 def run(options: Options) -> Bench:
@@ -148,9 +122,7 @@ def _figure_8(
     right = right_split(FIXED_RATE, FIXED_SERVICE, K_MAX)
     aims = []
     for split in (right, *(WRONG[:1] if options.quick else WRONG)):
-        options.say(
-            f"figure 8: {K_MAX} cores as {_shown(split)}, the right split is {_shown(right)}"
-        )
+        options.say(f"figure 8: {K_MAX} cores as {shown(split)}, the right split is {shown(right)}")
         ran = _run(
             spark,
             constant(SCALE * FIXED_RATE),
@@ -167,10 +139,10 @@ def _figure_8(
         results.append(
             {
                 "figure": "8",
-                "began as": _shown(split),
-                "ended as": _shown(end),
-                "right": _shown(right),
-                "changes (minute: split)": _timeline(ran),
+                "began as": shown(split),
+                "ended as": shown(end),
+                "right": shown(right),
+                "changes (minute: split)": ran.shown(),
                 "latency_ms, minutes 2-14": ran.latency_ms(2, 14),
                 "latency_ms, minutes 15-27": ran.latency_ms(15, 27),
                 "paper": "the right split from minute 14 on, in one re-allocation",
@@ -178,8 +150,8 @@ def _figure_8(
         )
         off = sum(abs(a - b) for a, b in zip(end, right, strict=True)) // 2
         changes = len(ran.splits) - 1
-        aims.append(at_most(f"cores in the wrong place at the end, from {_shown(split)}", off, 0))
-        aims.append(at_most(f"re-allocations, from {_shown(split)}", changes, split != right))
+        aims.append(at_most(f"cores in the wrong place at the end, from {shown(split)}", off, 0))
+        aims.append(at_most(f"re-allocations, from {shown(split)}", changes, split != right))
     return aims
 
 
@@ -209,13 +181,13 @@ def _figure_9(
             cores=(3, 24),
             target_s=t_max_s,
         )
-        cores = [_cores_at(ran, at - 0.1) for at in (*(at for at, _ in CHANGES[1:]), 45.0)]
+        cores = [ran.cores_at(at - 0.1) for at in (*(at for at, _ in CHANGES[1:]), 45.0)]
         results.append(
             {
                 "figure": "9 (a)",
                 "w, T_ra (minutes)": window,
                 "T_max, T_min (ms)": f"{1000 * t_max_s:.0f}, {t_min_ms:.0f}",
-                "changes (minute: split)": _timeline(ran),
+                "changes (minute: split)": ran.shown(),
                 "cores at the end of 6, 12, 6, 18": cores,
                 "latency_ms of 6, 12, 6, 18": [
                     ran.latency_ms(begin, end)
@@ -260,7 +232,7 @@ def _run(
     between_minutes: float,
     cores: int | tuple[int, int],
     target_s: float,
-) -> _Ran:
+) -> Timeline:
     """Run the chain from this split on for some seconds."""
     with tempfile.TemporaryDirectory(prefix="tidegate-drs-") as directory:
         flow = _flow(spark, profile, service, seconds + 30.0)
@@ -281,22 +253,10 @@ def _run(
         finally:
             run.stop()
         assert run.loop is not None
-        return _Ran(list(run.loop.records), minute_s)
+        return Timeline(list(run.loop.records), NAMES, minute_s)
 
 
 def _warm_up(spark: SparkSession) -> None:
     with tempfile.TemporaryDirectory(prefix="tidegate-drs-") as directory:
         flow = _flow(spark, constant(100.0), (1000.0,) * 3, 600.0)
         run_batches(start(flow.graph, checkpoint=f"{directory}/warm", tasks=8), 10, 120.0)
-
-
-def _cores_at(ran: _Ran, minute: float) -> int:
-    return sum([split for at, split in ran.splits if at <= minute][-1])
-
-
-def _timeline(ran: _Ran) -> str:
-    return ", ".join(f"{at:.1f}: {_shown(split)}" for at, split in ran.splits)
-
-
-def _shown(split: Sequence[int]) -> str:
-    return ":".join(str(count) for count in split)

@@ -27,10 +27,19 @@ class Settings:
     seed: int = 1
     stretch: bool = False
     """Whether operators take the paper's time per tuple, by waiting."""
+    pace: float = 1.0
+    """What the paper's times are divided by, for experiments whose load needs other cores."""
     cut: bool = False
     """Whether each operator is a segment of its own, so that operators work side by side."""
     extra: Mapping[str, str] = field(default_factory=dict)
     """Options that only this application has, as texts by name."""
+
+    def times(self, stretched_s: Mapping[str, float]) -> dict[str, float | None]:
+        """Seconds per tuple of each operator; None: as fast as it is."""
+        return {
+            name: seconds / self.pace if self.stretch else None
+            for name, seconds in stretched_s.items()
+        }
 
     @property
     def arrived(self) -> int:

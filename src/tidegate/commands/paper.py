@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+from tidegate.commands.app import parse_extra
 from tidegate.commands.output import Json, err, out, print_json
 from tidegate.errors import AskedWrongly, nearest
 from tidegate.view.figures import rounded
@@ -22,6 +23,13 @@ def paper(
     quick: Annotated[
         bool, typer.Option("--quick", help="Run a short version, for a first look.")
     ] = False,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="An option that only this figure has, such as app=vld; may be repeated.",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Run a figure or a table of one of the five papers, and show ours beside the paper's.
@@ -48,9 +56,15 @@ def paper(
         raise AskedWrongly(
             f"{paper} {figure} cannot be run yet; docs/papers.md says what there is of it"
         )
+    extra = parse_extra(option or [])
+    for name in extra:
+        if name not in chosen.options:
+            raise AskedWrongly(
+                f"{paper} {figure} has no option '{name}'{nearest(name, chosen.options)}"
+            )
     short = ", short version" if quick else f", about {chosen.minutes:g} minutes"
     _say(f"{paper} {figure}: {chosen.about} ({_body(chosen)}{short})")
-    _tell(chosen, chosen.run(Asked(quick=quick, say=_say)), quick, json)
+    _tell(chosen, chosen.run(Asked(quick=quick, say=_say, extra=extra)), quick, json)
 
 
 def _say(line: str) -> None:
@@ -76,7 +90,8 @@ def _tell(chosen: "Figure", outcome: "Outcome", quick: bool, json: bool) -> None
         file = place(chosen.paper, chosen.figure, "html")
         write_paper(outcome.pictures, f"{chosen.paper} {chosen.figure}", file)
         document["picture"] = str(file)
-    keep(document)
+    for figure in (chosen.figure, *chosen.also):
+        keep({**document, "figure": figure})
     if json:
         print_json(document)
         return

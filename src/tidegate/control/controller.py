@@ -235,7 +235,8 @@ class Controller:
             decision=decision,
             acted=not decision.holds and held_back is None,
             held_back=held_back,
-            beliefs=beliefs,
+            # A record is JSON, which has no infinity.
+            beliefs={name: value for name, value in beliefs.items() if math.isfinite(value)},
             predicted_latency_s=predicted_s,
             bottleneck=bottleneck,
             share=share,

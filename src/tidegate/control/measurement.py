@@ -31,6 +31,8 @@ class OperatorMeasurement:
     most_tasks: int | None = None
     """How many tasks it may have; None: any number."""
     least_tasks: int = 1
+    inside: str | None = None
+    """The operator, source or channel in whose tasks it runs; None: it has tasks of its own."""
     route: tuple[int, ...] = ()
     """Task of each shard; empty for a map operator."""
     shard_rows: tuple[int, ...] = ()

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from tidegate.benching import Aim
 from tidegate.view.pages.paper import Picture
 
-Body = Literal["spark", "simulated"]
+Body = Literal["spark", "simulated", "measured"]
 Value = float | str | None
 
 
@@ -46,7 +46,7 @@ class Asked:
     quick: bool = False
     say: Callable[[str], None] = print
     extra: Mapping[str, str] = field(default_factory=dict)
-    """Further `--key value` options of this experiment."""
+    """Options that only this experiment has, as texts by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,5 +62,9 @@ class Figure:
     """About how long it takes on two cores."""
     stretched: bool = False
     """Whether operators take the paper's time by waiting."""
+    also: tuple[str, ...] = ()
+    """Other figures of the paper that the same runs show."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """What each option means that only this experiment has, by name."""
     run: Callable[[Asked], Outcome] | None = None
     """None: not there yet."""

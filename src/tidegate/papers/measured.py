@@ -1,21 +1,25 @@
 """What the records of a run measured: sojourns, and the operators as queueing stations."""
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from tidegate.control.allocation.hosted import only_stations
+from tidegate.control.learning.offered_rates import OfferedRates
 from tidegate.control.learning.pipeline_model import PipelineModel
 from tidegate.control.record import Record
 from tidegate.models.microbatch.sequence import total_latency
 from tidegate.models.queueing.stations import Model, Queues
 
 
-def after(records: Sequence[Record], warm_s: float) -> list[Record]:
-    """The records without those of the first seconds."""
+def after(records: Sequence[Record], warm_s: float, until_s: float = math.inf) -> list[Record]:
+    """The records without those of the first seconds, and of what came after the last row."""
     begun_s = records[0].measurement.at_s
-    return [one for one in records if one.measurement.at_s >= begun_s + warm_s]
+    found = [one for one in records if warm_s <= one.measurement.at_s - begun_s <= until_s]
+    return found or list(records[-1:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +42,21 @@ class Sojourns:
 
 def queues_of(records: Sequence[Record], operators: Sequence[str], model: Model) -> Queues:
     """The operators as DRS sees them: rates and variabilities averaged over some ticks."""
+    offered = OfferedRates()
+    stations = [only_stations(record.measurement) for record in records]
+    for one in stations:
+        offered.learn(one)
+    outside = float(np.mean([one.arrival_rate for one in stations]))
     arriving, serving, varying = [], [], []
     for name in operators:
-        mine = [one for r in records for one in r.measurement.operators if one.name == name]
-        busy_s = sum(one.busy_s for one in mine)
-        arriving.append(float(np.mean([one.arrival_rate for one in mine])))
-        serving.append(sum(one.rows for one in mine) / max(busy_s, 1e-9))
+        mine = [one for m in stations for one in m.operators if one.name == name]
+        rows, busy_s = sum(one.rows for one in mine), sum(one.busy_s for one in mine)
+        rate = offered.rate(name, mine[0].segment, outside)
+        counted = float(np.mean([one.arrival_rate for one in mine]))
+        arriving.append(counted if rate is None else rate)
+        serving.append(rows / max(busy_s, 1e-9))
         scv = float(np.mean([(one.arrival_scv + one.service_scv) / 2.0 for one in mine]))
         varying.append(scv if model == "gigk" else 1.0)
-    outside = float(np.mean([one.measurement.arrival_rate for one in records]))
     return Queues.of(arriving, serving, variability=varying, external_rate=outside)
 
 
@@ -55,21 +65,29 @@ class MicroBatchEstimate:
 
     def __init__(self, runs: Sequence[Sequence[Record]]) -> None:
         self._model = PipelineModel()
-        for records in runs:
-            for one in records:
-                self._model.learn(one.measurement)
-        # The rates of a settled moment: its operators and segments are those of every run.
-        last = runs[-1]
-        self._measurement = last[-max(len(last) // 4, 1)].measurement
+        offered = OfferedRates()
+        measurements = [one.measurement for records in runs for one in records]
+        for one in measurements:
+            self._model.learn(one)
+            offered.learn(one)
+        rate = float(np.mean([one.arrival_rate for one in measurements]))
+        settled = self._model.at_rate(measurements[-1], rate)
+        visits = {one.name: offered.visits(one.name) for one in settled.segments}
+        self._measurement = dataclasses.replace(
+            settled,
+            segments=tuple(
+                one
+                if visits[one.name] is None
+                else dataclasses.replace(one, arrival_rate=rate * (visits[one.name] or 0.0))
+                for one in settled.segments
+            ),
+        )
 
-    def mean_s(self, cores: dict[str, int]) -> float:
-        """E[T] with so many cores for each segment."""
+    def of_split(self, split: Sequence[int]) -> float:
+        """E[T] with so many cores for each segment, at the mean rate; infinite in overload."""
+        names = [one.name for one in self._measurement.segments]
+        cores = dict(zip(names, split, strict=True))
         stations = self._model.stations(self._measurement, None, cores)
         if stations is None:
-            return math.nan
-        return total_latency(stations, list(cores.values()))
-
-    @property
-    def segments(self) -> list[str]:
-        """The segments, in the order of the pipeline."""
-        return [one.name for one in self._measurement.segments]
+            return math.inf
+        return float(total_latency(stations, list(split)))

@@ -38,6 +38,19 @@ def origins(segment: Segment, operator: str) -> list[Node]:
     return [node for node in found if not isinstance(node, Merge)]
 
 
+def host(segment: Segment, node: Node) -> str | None:
+    """The node in whose tasks a map without tasks of its own runs; None for any other node.
+
+    It is the operator before it that has tasks of its own, or else the source or channel.
+    """
+    if not isinstance(node, Map) or node.tasks is not None:
+        return None
+    before = origins(segment, node.name)
+    if not before:
+        return None
+    return host(segment, before[0]) or before[0].name
+
+
 def timed_source(segment: Segment, node: Node) -> Source | None:
     """The source with an arrival column whose arrivals this operator notes.
 

@@ -18,6 +18,7 @@ from tidegate.pipelines.graph import (
 from tidegate.pipelines.walks import (
     direct_keyed,
     first_reader,
+    host,
     looped,
     origins,
     reader_counts,
@@ -72,6 +73,13 @@ def test_a_source_that_one_operator_reads() -> None:
     assert name_of(timed_source(segment, segment.nodes[1])) == "in"
     assert timed_source(segment, segment.nodes[2]) is None
     assert timed_readers(segment) == {"m"}
+
+
+def test_a_map_without_tasks_runs_in_those_of_the_operator_before_it() -> None:
+    segment = segment_of(
+        source("in"), map_of("m", "in"), keyed("n", "m"), map_of("o", "n"), map_of("p", "o")
+    )
+    assert [host(segment, node) for node in segment.nodes] == [None, "in", None, "n", "n"]
 
 
 def test_walks_look_through_merges() -> None:

@@ -34,7 +34,7 @@ def build(spark: SparkSession, settings: Settings, directory: Path) -> BuiltAppl
     options = FpdOptions.of(settings.extra)
     tweets = Tweets.of_window(options.window, settings.seed)
     changes = changes_of(settings, options)
-    row_s = {name: seconds if settings.stretch else None for name, seconds in STRETCHED_S.items()}
+    row_s = settings.times(STRETCHED_S)
 
     def source(name: str, times_ms: Ints, sign: int) -> DataFrame:
         profile = write_profile(times_ms, directory / f"{name}.csv")

@@ -48,7 +48,7 @@ def build(spark: SparkSession, settings: Settings, place: Path) -> BuiltApplicat
     """
     market = market_of(settings)
     compile_loops()
-    stretched_s = STRETCHED_S if settings.stretch else {}
+    stretched_s = settings.times(STRETCHED_S)
     trades_sink, answers_sink = Collected(place / "trades"), Collected(place / "answers")
 
     def keep_trades(rows: DataFrame, batch_id: int) -> None:

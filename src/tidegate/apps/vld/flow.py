@@ -28,7 +28,7 @@ def vld_flow(
     spark: SparkSession, settings: Settings, directory: Path, stretched_s: Mapping[str, float]
 ) -> BuiltApplication:
     """Make it; `stretched_s` has the seconds per frame of each operator if it is stretched."""
-    row_s = (stretched_s if settings.stretch else {}).get
+    row_s = settings.times(stretched_s)
     source = arrivals(
         spark, settings.rate, seed=settings.seed, seconds=settings.seconds, partitions=2
     )
@@ -36,16 +36,16 @@ def vld_flow(
         frames(settings.seed), FRAMES, name="frames"
     )
     features = video.map(
-        extractor(row_s("extract")), FEATURES, name="extract", tasks=(1, MOST_TASKS)
+        extractor(row_s["extract"]), FEATURES, name="extract", tasks=(1, MOST_TASKS)
     )
     if settings.cut:
         features = features.cut("features")
-    pairs = features.map(matcher(row_s("match")), PAIRS, name="match", tasks=(1, MOST_TASKS))
+    pairs = features.map(matcher(row_s["match"]), PAIRS, name="match", tasks=(1, MOST_TASKS))
     if settings.cut:
         pairs = pairs.cut("pairs")
     logos = pairs.keyed(
         "aggregate",
-        aggregator(row_s("aggregate")),
+        aggregator(row_s["aggregate"]),
         key="frame",
         shards=SHARDS,
         tasks=(1, MOST_TASKS),

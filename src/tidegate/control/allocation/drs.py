@@ -19,6 +19,7 @@ from tidegate.control.allocation.allocate import (
     assign,
     provision,
 )
+from tidegate.control.allocation.hosted import only_stations
 from tidegate.control.allocation.unseen import Unseen
 from tidegate.control.bounds import Bounds
 from tidegate.control.constraints import Constraints
@@ -116,6 +117,7 @@ class DrsFixed:
 
     def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
         """Run algorithm 1 on the present rates; change only if the split differs."""
+        measurement = only_stations(measurement)
         queues = self._stations.of(measurement)
         if queues is None:
             return hold("no operator's rates are known yet")
@@ -160,6 +162,7 @@ class Drs:
     def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
         """Scale out above T_max, scale in below T_min, and split again in between."""
         self._allowed = constraints.allowed
+        measurement = only_stations(measurement)
         queues = self._stations.of(measurement)
         if measurement.latency is not None:
             self._measured_s = self._latency.update(measurement.latency.mean_s)

@@ -55,6 +55,10 @@ class OfferedRates:
             return None
         return outside * visits * self._rows.get(operator, 0.0) / taken
 
+    def visits(self, segment: str) -> float | None:
+        """Rows that come to a segment for each row from outside; None where counts do not tell."""
+        return self._visits.get(segment)
+
     def _count(self, segment: SegmentMeasurement, fading: float) -> None:
         taken = sum(batch.rows for batch in segment.batches)
         self._taken[segment.name] = fading * self._taken.get(segment.name, 0.0) + taken

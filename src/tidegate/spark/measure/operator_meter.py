@@ -7,7 +7,7 @@ import numpy as np
 from tidegate.control.learning.told_rate import ToldRate
 from tidegate.control.measurement import OperatorMeasurement
 from tidegate.pipelines.graph import Keyed, Map, Segment, TaskBounds
-from tidegate.pipelines.walks import mixed_readers, timed_readers
+from tidegate.pipelines.walks import host, mixed_readers, timed_readers
 from tidegate.spark.batch.plan import OperatorPlan
 from tidegate.spark.batch.report import TaskReport
 from tidegate.spark.batch.result import BatchResult
@@ -21,6 +21,7 @@ class OperatorMeter:
     def __init__(self, segment: Segment, window_s: float = 1.0) -> None:
         self._segment = segment
         self._operators = [node for node in segment.nodes if isinstance(node, Map | Keyed)]
+        self._hosts = {node.name: host(segment, node) for node in self._operators}
         self._seen_tasks: dict[str, int] = {}
         """How many tasks of each operator reported in the last batches that it ran in."""
         self._nodes: dict[str, tuple[str, ...]] = {}
@@ -92,6 +93,7 @@ class OperatorMeter:
         return OperatorMeasurement(
             name=node.name,
             segment=self._segment.name,
+            inside=self._hosts[node.name],
             arrival_rate=self._arrival_rate(node.name, finished, interval_s, idle_s),
             service_rate=rows / busy_s if busy_s > 0 else 0.0,
             arrival_scv=varying.arrivals.value,

@@ -1,0 +1,141 @@
+"""Figure 10: arrivals in bulk, and which of the two models comes closer to what is measured.
+
+In the paper, features come in bulk from the extractor to the matcher. Here every operator behind a
+cut gets its rows in bulk, a micro-batch at a time, so the arrival scv that is measured there is far
+above 1, and GI/G/k takes it into account.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tidegate.apps.catalogue import application
+from tidegate.apps.run_application import ApplicationRun
+from tidegate.benching import Aim, at_least, at_most
+from tidegate.papers.drs.runs import Wanted, gently, papers_session, run, warm_up, wrong_answers
+from tidegate.papers.drs.six_splits import SETTLED_S
+from tidegate.papers.figure import Asked, Compared, Outcome
+from tidegate.papers.measured import MicroBatchEstimate, Sojourns, after, queues_of
+from tidegate.papers.splits import shown
+from tidegate.view.pages.paper import Line, Picture
+from tidegate.workload.parse import parse_profile
+
+SPLITS = ((2, 4, 1), (3, 3, 1))
+"""The paper's two best splits of K_max = 7."""
+LOADS = {5.0: "uniform:2,8", 6.0: "uniform:3,9"}
+"""Frames per second, and the rates that the paper's gaps between frames amount to: gaps in
+[1/8, 1/2] s are rates between 2 and 8, gaps in [1/9, 1/3] s rates between 3 and 9."""
+PACE = 2.0
+"""Operators are this much faster than in figure 6, so that 7 cores serve 6 frames per second."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """One split under one load: what was measured, and what the models say."""
+
+    rate: float
+    split: tuple[int, ...]
+    measured_s: float
+    mmk_s: float
+    gigk_s: float
+    micro_batch_s: float
+
+
+def figure_10(asked: Asked) -> Outcome:
+    """Both loads with both splits."""
+    app = application("vld")
+    seconds = 45.0 if asked.quick else 90.0
+    bars: list[Bar] = []
+    ran: list[ApplicationRun] = []
+    with papers_session("drs") as spark:
+        warm_up(spark, app)
+        for rate, profile in LOADS.items():
+            for split in SPLITS:
+                asked.say(f"vld: {shown(split)} at {rate:g} frames/s")
+                one = run(
+                    spark,
+                    Wanted(
+                        app=app,
+                        split=split,
+                        seconds=seconds,
+                        rate=gently(parse_profile(profile), seconds),
+                        pace=PACE,
+                        cores=sum(split),
+                    ),
+                )
+                ran.append(one)
+                bars.append(_bar(one, rate, split, app.operators))
+    return told(bars, wrong_answers(ran))
+
+
+def _bar(
+    ran: ApplicationRun, rate: float, split: tuple[int, ...], operators: tuple[str, ...]
+) -> Bar:
+    records = after(ran.records, SETTLED_S, ran.seconds)
+    return Bar(
+        rate=rate,
+        split=split,
+        measured_s=Sojourns.of(records).mean_s,
+        mmk_s=float(queues_of(records, operators, "mmk").network_latency(split)),
+        gigk_s=float(queues_of(records, operators, "gigk").network_latency(split)),
+        micro_batch_s=MicroBatchEstimate([records]).of_split(split),
+    )
+
+
+def told(bars: Sequence[Bar], wrong: Sequence[str] = ()) -> Outcome:
+    """Each bar, and how far each model is off."""
+    compared = [
+        Compared(
+            f"{shown(one.split)} at {one.rate:g}/s: measured; M/M/k; GI/G/k; micro-batch model",
+            None,
+            f"{1000 * one.measured_s:.0f}; {1000 * one.mmk_s:.0f}; {1000 * one.gigk_s:.0f};"
+            f" {1000 * one.micro_batch_s:.0f} ms",
+        )
+        for one in bars
+    ]
+    compared.append(Compared("which of DRS's two models is closer", "GI/G/k", _closer(bars)))
+    return Outcome(
+        compared=tuple(compared),
+        aims=_aims(bars, wrong),
+        pictures=tuple(_picture(bars, rate) for rate in dict.fromkeys(one.rate for one in bars)),
+        notes=(
+            "What both of DRS's models leave out is a micro-batch's fixed cost, which is most of"
+            " the sojourn here; in Storm it is the network's transfer.",
+            *wrong,
+        ),
+    )
+
+
+def off(modelled_s: float, measured_s: float) -> float:
+    """How far a model is off, as a share of what was measured."""
+    return abs(modelled_s - measured_s) / measured_s
+
+
+def _closer(bars: Sequence[Bar]) -> str:
+    closer = sum(off(one.gigk_s, one.measured_s) < off(one.mmk_s, one.measured_s) for one in bars)
+    return f"GI/G/k in {closer} of {len(bars)}"
+
+
+def _aims(bars: Sequence[Bar], wrong: Sequence[str]) -> tuple[Aim, ...]:
+    closer = sum(off(one.gigk_s, one.measured_s) < off(one.mmk_s, one.measured_s) for one in bars)
+    worst = max(off(one.micro_batch_s, one.measured_s) for one in bars)
+    return (
+        at_least("bars where GI/G/k is closer than M/M/k", closer, len(bars)),
+        at_most("micro-batch model, worst error", worst, 0.2),
+        at_most("runs with wrong answers", len(wrong), 0),
+    )
+
+
+def _picture(bars: Sequence[Bar], rate: float) -> Picture:
+    mine = [one for one in bars if one.rate == rate]
+    names = tuple(shown(one.split) for one in mine)
+    return Picture(
+        f"vld at {rate:g} frames/s, K_max = 7 (figure 10)",
+        "split",
+        "seconds",
+        (
+            Line("measured", names, tuple(one.measured_s for one in mine)),
+            Line("M/M/k", names, tuple(one.mmk_s for one in mine)),
+            Line("GI/G/k", names, tuple(one.gigk_s for one in mine)),
+            Line("micro-batch model", names, tuple(one.micro_batch_s for one in mine)),
+        ),
+    )

@@ -1,0 +1,99 @@
+"""Table II: what DRS itself costs, the allocation and the processing of measurements.
+
+Both are timed on the rates of logo detection. The paper ran each 100,000 times and printed the
+mean; its values are in a drawing that the text does not have.
+"""
+
+import time
+from collections.abc import Callable
+
+from tidegate.benching import at_most
+from tidegate.control.allocation.allocate import assign
+from tidegate.control.allocation.drs import DrsFixed
+from tidegate.control.bounds import Bounds
+from tidegate.control.constraints import Constraints
+from tidegate.control.measurement import Measurement, OperatorMeasurement
+from tidegate.models.queueing.stations import Queues
+from tidegate.papers.figure import Asked, Compared, Outcome
+from tidegate.view.pages.paper import Line, Picture
+
+K_MAX = (12, 24, 48, 96, 192)
+RATE, SERVED = 13.0, (1.6, 1.45, 40.0)
+_NAMES = ("extract", "match", "aggregate")
+"""The frames per second of figure 6, and those that a core of each operator serves."""
+
+
+def table_2(asked: Asked) -> Outcome:
+    """Milliseconds for each K_max. The load grows with it, so that every size is a real choice."""
+    times = 300 if asked.quick else 3000
+    scaling, deciding = [], []
+    for cores in K_MAX:
+        asked.say(f"K_max = {cores}, {times} times")
+        rate = RATE * cores / 22.0
+        queues = Queues.of([rate] * 3, list(SERVED))
+        scaling.append(_mean_ms(lambda q=queues, k=cores: assign(q, k), times))  # type: ignore[misc]
+        policy, measurement = DrsFixed(cores), _measurement(rate, cores)
+        constraints = Constraints(Bounds(1, cores))
+        both = _mean_ms(
+            lambda p=policy, m=measurement, c=constraints: p.decide(m, c),  # type: ignore[misc]
+            times,
+        )
+        deciding.append(both)
+    measuring = [max(both - alone, 0.0) for both, alone in zip(deciding, scaling, strict=True)]
+    return Outcome(
+        compared=(
+            *(
+                Compared(f"K_max {cores}: scaling, measurement (ms)", None, f"{a:.3f}, {b:.3f}")
+                for cores, a, b in zip(K_MAX, scaling, measuring, strict=True)
+            ),
+            Compared("mostly below", "a few ms, linear in K_max", f"{max(deciding):.2f} ms"),
+        ),
+        aims=(
+            at_most("milliseconds of a decision, largest K_max", max(deciding), 1.0),
+            at_most(
+                "allocation at 192 cores over that at 12, per core",
+                scaling[-1] / scaling[0] / (K_MAX[-1] / K_MAX[0]),
+                1.0,
+            ),
+        ),
+        pictures=(
+            Picture(
+                "What a decision costs (table II)",
+                "K_max",
+                "milliseconds",
+                (
+                    Line("scaling", tuple(map(float, K_MAX)), tuple(scaling)),
+                    Line("measurement", tuple(map(float, K_MAX)), tuple(measuring)),
+                ),
+            ),
+        ),
+    )
+
+
+def _mean_ms(call: Callable[[], object], times: int) -> float:
+    for _ in range(min(times, 50)):
+        call()  # compiled code is loaded by the first ones
+    begun_s = time.perf_counter()
+    for _ in range(times):
+        call()
+    return 1000.0 * (time.perf_counter() - begun_s) / times
+
+
+def _measurement(rate: float, cores: int) -> Measurement:
+    operators = tuple(
+        OperatorMeasurement(
+            name=name, arrival_rate=rate, service_rate=served, tasks=max(cores // 3, 1)
+        )
+        for name, served in zip(_NAMES, SERVED, strict=True)
+    )
+    return Measurement(
+        at_s=0.0,
+        interval_s=1.0,
+        arrival_rate=rate,
+        processed_rate=rate,
+        backlog_rows=0.0,
+        cores_asked=cores,
+        cores_granted=cores,
+        saturated=False,
+        operators=operators,
+    )

@@ -1,0 +1,111 @@
+"""Runs of DRS's applications on Spark, cut into a segment per operator and stretched.
+
+In Storm the operators of a topology work side by side. So each operator is a segment of its own
+here, and its tasks are the paper's executors.
+"""
+
+import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.sql import SparkSession
+
+from tidegate.apps.application import Application, Settings
+from tidegate.apps.run_application import ApplicationRun, run_application
+from tidegate.errors import TidegateError
+from tidegate.spark.session import session
+from tidegate.workload.parse import parse_profile
+from tidegate.workload.profile import Profile, steps
+
+K_MAX = 22
+SLOW_S = 10.0
+"""Seconds at the start with a quarter of the load, until Spark and Python are warm: what piles up
+meanwhile would be worked off slowly, because the cores are busy for most of the time."""
+_SLOW = 0.25
+_WARM_UP_S = 6.0
+
+
+@contextmanager
+def papers_session(paper: str) -> Iterator[SparkSession]:
+    """A session with a core for each of DRS's 22, and two for the driver's own work."""
+    spark = session(f"local[{K_MAX + 2}]", f"tidegate paper {paper}")
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def gently(profile: Profile, seconds: float, slow_s: float = SLOW_S) -> Profile:
+    """The profile, second by second, after a start with a quarter of its mean."""
+    mean = profile.count(round(seconds * 1000)) / seconds
+    first = int(slow_s)
+    later = [(float(at), profile.rate(at + 0.5)) for at in range(first, int(seconds) + 1)]
+    return steps([(0.0, _SLOW * mean), *later])
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What to run."""
+
+    app: Application
+    split: tuple[int, ...]
+    """Tasks of each operator at the start."""
+    seconds: float
+    rate: Profile | None = None
+    """None: the application's own."""
+    cut: bool = True
+    pace: float = 1.0
+    policy: str = "drs-fixed"
+    cores: int | tuple[int, int] = K_MAX
+    target_s: float = 60.0
+    between_s: float | None = None
+    """T_ra; None: infinite, the policy recommends and changes nothing."""
+
+
+def warm_up(spark: SparkSession, app: Application) -> None:
+    """Run an application for some seconds, so that the first judged run finds Spark warm."""
+    run(
+        spark,
+        Wanted(
+            app=app,
+            split=(4,) * len(app.operators),
+            seconds=_WARM_UP_S,
+            rate=parse_profile("constant:4"),
+        ),
+    )
+
+
+def run(spark: SparkSession, wanted: Wanted) -> ApplicationRun:
+    """Run an application to its end; the answers of each run are verified."""
+    app = wanted.app
+    profile = wanted.rate or gently(parse_profile(app.rate), wanted.seconds)
+    settings = Settings(
+        rate=profile,
+        seconds=wanted.seconds,
+        stretch=True,
+        pace=wanted.pace,
+        cut=wanted.cut,
+    )
+    ran = run_application(
+        spark,
+        app,
+        settings,
+        target=f"{1000 * wanted.target_s:.0f} ms",
+        cores=wanted.cores,
+        policy=wanted.policy,
+        split=dict(zip(app.operators, wanted.split, strict=True)),
+        between_changes=None if wanted.between_s is None else f"{1000 * wanted.between_s:.0f} ms",
+        dry_run=wanted.between_s is None,
+    )
+    if not ran.records:
+        raise TidegateError(f"the run of '{app.name}' was too short to be measured")
+    return ran
+
+
+def wrong_answers(runs: list[ApplicationRun]) -> list[str]:
+    """What the verifiers of some runs found wrong."""
+    return [
+        f"{one.name}: {one.verdict.said}"
+        for one in runs
+        if one.verdict is not None and not one.verdict.correct
+    ]

@@ -1,0 +1,120 @@
+"""What DRS's experiments make of measured values."""
+
+import pytest
+
+from tests.helpers.pipeline_worlds import measured
+from tidegate.control.decision import hold
+from tidegate.control.record import Record
+from tidegate.errors import AskedWrongly
+from tidegate.papers.drs.bulk import Bar
+from tidegate.papers.drs.bulk import told as bulk_told
+from tidegate.papers.drs.overhead import table_2
+from tidegate.papers.drs.runs import gently
+from tidegate.papers.drs.six_splits import SixSplits, asked_apps, chosen_splits, told
+from tidegate.papers.drs.timeline import Timeline
+from tidegate.papers.figure import Asked
+from tidegate.papers.measured import Sojourns, after
+from tidegate.workload.profile import constant, uniform
+
+
+def six(**changes: object) -> SixSplits:
+    means = {(10, 11, 1): 2.0, (11, 10, 1): 2.5, (9, 12, 1): 4.0}
+    values: dict[str, object] = {
+        "app": "vld",
+        "measured": {split: Sojourns(mean, 0.1) for split, mean in means.items()},
+        "modelled_s": {(10, 11, 1): 2.1, (11, 10, 1): 2.4, (9, 12, 1): 3.5},
+        "recommended": (10, 11, 1),
+        "by_drs": {"mmk": (10, 11, 1)},
+        "by_drs_s": dict.fromkeys(means, 1.0),
+        "uncut": Sojourns(1.0, 0.1),
+    }
+    return SixSplits(**{**values, **changes})  # type: ignore[arg-type]
+
+
+def test_six_splits_are_judged() -> None:
+    one = six()
+    assert one.best == (10, 11, 1)
+    assert one.off == 1.0
+    assert one.alike == pytest.approx(1.0)
+    assert all(aim.met for aim in told([one]).aims)
+
+
+def test_a_wrong_recommendation_order_or_answer_misses_its_aim() -> None:
+    assert not told([six(recommended=(9, 12, 1))]).aims[0].met
+    assert not told([six(recommended=(1, 1, 20))]).aims[0].met, "it was not even measured"
+    turned = {(10, 11, 1): 3.0, (11, 10, 1): 2.0, (9, 12, 1): 1.0}
+    assert not told([six(modelled_s=turned)]).aims[1].met
+    assert not told([six(uncut=Sojourns(9.0, 0.1))]).aims[2].met
+    assert not told([six(wrong=("vld: a frame is missing",))]).aims[3].met
+
+
+def test_splits_that_do_not_keep_up_are_not_run() -> None:
+    found = chosen_splits((10, 11, 1), (10, 11, 1), [8.1, 9.0, 0.3], 6)
+    assert found[0] == (10, 11, 1)
+    assert len(found) == 6
+    assert all(split[0] >= 9 and split[1] >= 10 for split in found)
+
+
+def test_an_unknown_application_is_refused_before_spark_starts() -> None:
+    with pytest.raises(AskedWrongly, match="vld or fpd"):
+        asked_apps(Asked(extra={"app": "sse"}))
+
+
+def test_a_gentle_start_keeps_the_profile_afterwards() -> None:
+    profile = gently(uniform(1.0, 25.0), 60.0)
+    assert profile.rate(3.0) == pytest.approx(0.25 * 13.0, rel=0.1)
+    assert [profile.rate(at + 0.5) for at in range(10, 60)] == [
+        uniform(1.0, 25.0).rate(at + 0.5) for at in range(10, 60)
+    ]
+    assert gently(constant(100.0), 20.0).count(20_000) == pytest.approx(1250, abs=2)
+
+
+def test_the_closer_model_is_told() -> None:
+    bar = Bar(rate=5.0, split=(2, 4, 1), measured_s=2.0, mmk_s=0.5, gigk_s=1.5, micro_batch_s=2.1)
+    outcome = bulk_told([bar])
+    assert all(aim.met for aim in outcome.aims)
+    assert outcome.compared[-1].ours == "GI/G/k in 1 of 1"
+
+
+def test_table_2_is_measured() -> None:
+    outcome = table_2(Asked(quick=True, say=lambda _: None))
+    assert len(outcome.compared) == 6
+
+
+def timeline(ticks: list[tuple[float | None, int]]) -> Timeline:
+    """A run of one operator: its sojourn and its tasks, tick by tick."""
+    records = [
+        Record(
+            tick=tick,
+            policy="drs",
+            target_s=1.0,
+            measurement=measured(tick, cores=tasks, latency_s=latency_s),
+            decision=hold(""),
+            acted=False,
+        )
+        for tick, (latency_s, tasks) in enumerate(ticks)
+    ]
+    (operator,) = (one.name for one in records[0].measurement.operators)
+    return Timeline(records, (operator,), 2.0)
+
+
+def test_a_timeline_tells_splits_and_sojourns_by_the_minute() -> None:
+    line = timeline([(1.0, 2), (3.0, 2), (None, 3), (2.0, 3)])
+    assert line.splits == [(0.0, (2,)), (1.0, (3,))]
+    assert line.shown() == "0.0: 2, 1.0: 3"
+    assert [line.cores_at(at) for at in (0.5, 1.0)] == [2, 3]
+    assert line.by_minute() == ((0.0, 1.0), (2.0, 2.0))
+    assert line.latency_ms(5, 6) is None
+
+
+def test_the_time_until_a_target_holds_again() -> None:
+    ticks = [(1.0, 2)] * 5 + [(5.0, 2)] * 4 + [(1.0, 4)] * 6
+    assert timeline(ticks).back_within_s(4.0, 15.0, 2.0) == pytest.approx(4.0)
+    assert timeline([(1.0, 2)] * 12).back_within_s(4.0, 12.0, 2.0) == 0.0
+    assert timeline([(5.0, 2)] * 12).back_within_s(4.0, 12.0, 2.0) is None
+    assert timeline([(None, 2)] * 12).back_within_s(4.0, 12.0, 2.0) is None, "nothing came out"
+
+
+def test_records_before_the_run_settled_are_left_out() -> None:
+    found = after(timeline([(1.0, 2)] * 10).records, 3.0, 6.0)
+    assert [one.tick for one in found] == [3, 4, 5, 6]
