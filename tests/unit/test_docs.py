@@ -177,6 +177,7 @@ PLAIN = frozenset(
     detector fpd itemset reporter tweet
     calculator
     board book conserved expected market order sse transactor
+    dynamics exchange instant moving paradigm parameter scaling skew
     """,
     )
 )
