@@ -12,7 +12,7 @@ from tidegate.errors import AskedWrongly, nearest
 from tidegate.view.figures import rounded
 
 if TYPE_CHECKING:
-    from tidegate.papers.figure import Figure, Outcome
+    from tidegate.papers.figure import Figure, Findings
 
 
 def paper(
@@ -71,7 +71,7 @@ def _say(line: str) -> None:
     err.print(line, highlight=False, markup=False)
 
 
-def _tell(chosen: "Figure", outcome: "Outcome", quick: bool, json: bool) -> None:
+def _tell(chosen: "Figure", outcome: "Findings", quick: bool, json: bool) -> None:
     from tidegate.papers.last_results import keep, place
     from tidegate.view.pages.paper import write_paper
 

@@ -29,7 +29,7 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Findings:
     """What a run of an experiment found."""
 
     compared: tuple[Compared, ...]
@@ -66,5 +66,5 @@ class Figure:
     """Other figures of the paper that the same runs show."""
     options: Mapping[str, str] = field(default_factory=dict)
     """What each option means that only this experiment has, by name."""
-    run: Callable[[Asked], Outcome] | None = None
+    run: Callable[[Asked], Findings] | None = None
     """None: not there yet."""

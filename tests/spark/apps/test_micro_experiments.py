@@ -4,7 +4,8 @@ import pytest
 
 from tidegate.apps.micro.moves import measure_moves
 from tidegate.apps.micro.options import MicroOptions
-from tidegate.apps.micro.throughput import OURS, STATIC, measure_throughput
+from tidegate.apps.micro.throughput import measure_throughput
+from tidegate.apps.paradigms import OURS, STATIC
 from tidegate.errors import AskedWrongly
 
 pytestmark = [pytest.mark.spark, pytest.mark.application]

@@ -7,6 +7,7 @@ on two machines do: give a session on `local-cluster[2,2,1024]`.
 """
 
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from tidegate.apps.micro.application import CALCULATOR
 from tidegate.apps.micro.full_run import FullRun
 from tidegate.apps.micro.options import MicroOptions
 from tidegate.errors import AskedWrongly, TidegateError
+from tidegate.pipelines.task_bounds import Tasks
 from tidegate.spark.batch.result import BatchResult
 from tidegate.spark.measure.operator_meter import nodes_of
 
@@ -44,6 +46,10 @@ class Move:
     """The batches before and after it, their median."""
     fetched_bytes: int
     """State that the batch fetched from the checkpoint."""
+    waited_s: float = 0.0
+    """From the wish to move it to the begin of that batch. Nothing stops meanwhile."""
+    state_s: float = 0.0
+    """How much longer the batch's slowest task read and wrote state than in the others."""
 
     @property
     def over_median(self) -> float:
@@ -66,6 +72,8 @@ class Move:
             "over_median": round(self.over_median, 3),
             "cost_s": round(self.cost_s, 4),
             "fetched_bytes": self.fetched_bytes,
+            "waited_s": round(self.waited_s, 4),
+            "state_s": round(self.state_s, 4),
         }
 
 
@@ -81,11 +89,13 @@ def measure_moves(
     batch_s: float = 0.1,
     warm_batches: int = WARM_BATCHES,
     seed: int = 1,
+    generator_tasks: Tasks = None,
 ) -> list[Move]:
     """Move shards of a state size, within an executor and between two by turns, `moves` each.
 
     `around` batches before and after each move tell how long a batch takes without one. A session
-    with one executor has only moves within it.
+    with one executor has only moves within it. `generator_tasks` are the tasks in front of the
+    calculator; without them the generator runs where the source does.
     """
     if tasks < 2 or shards <= tasks:
         raise AskedWrongly(
@@ -103,6 +113,7 @@ def measure_moves(
             batch_rows=max(1, round(tasks * batch_s / options.row_s)),
             seed=seed,
             options={"cache": str(Path(directory) / CACHE) if _in_one_process(spark) else CACHE},
+            generator_tasks=generator_tasks,
         )
         found: list[Move] = []
         try:
@@ -130,6 +141,7 @@ def _move(full: FullRun, number: int, between: bool, around: int, state_kb: floa
     if chosen is None:
         return None
     shard, task = chosen
+    asked_s = time.time()
     full.run.reroute(CALCULATOR, {shard: task})
     after = full.await_batches(around + 2)  # the one that ran already, and the one that moves
     route = _route(last)
@@ -145,6 +157,8 @@ def _move(full: FullRun, number: int, between: bool, around: int, state_kb: floa
         batch_s=moving.duration_s,
         median_s=float(np.median([one.duration_s for one in others])),
         fetched_bytes=sum(report.durable_bytes for report in moving.of(CALCULATOR)),
+        waited_s=max(0.0, moving.started_s - asked_s),
+        state_s=_state_s(moving) - float(np.median([_state_s(one) for one in others])),
     )
 
 
@@ -167,6 +181,11 @@ def choose(
             shards = [shard for shard, task in enumerate(route) if task == origin]
             return shards[number % len(shards)], min(able, key=lambda task: int(counts[task]))
     return None
+
+
+def _state_s(result: BatchResult) -> float:
+    """The time of the slowest task outside its function: reading and writing state."""
+    return max((one.busy_s - one.function_s for one in result.of(CALCULATOR)), default=0.0)
 
 
 def _route(result: BatchResult) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ others are ours. It prints no time per tuple, so those in `STRETCHED_S` are mode
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -31,8 +32,9 @@ from tidegate.spark.state.read import read_state
 STATISTICS = ("average", "vwap", "volume", "volatility", "index", "ranking")
 EVENTS = tuple(LOOPS)
 BOARDS = ("index", "ranking")
-OPERATORS = ("transactor", *STATISTICS, *EVENTS)
-STRETCHED_S = {"transactor": 0.001, **dict.fromkeys((*STATISTICS, *EVENTS), 0.0002)}
+TRANSACTOR = "transactor"
+OPERATORS = (TRANSACTOR, *STATISTICS, *EVENTS)
+STRETCHED_S = {TRANSACTOR: 0.001, **dict.fromkeys((*STATISTICS, *EVENTS), 0.0002)}
 MOST_TASKS = 24
 MOST_ANALYTIC_TASKS = 4
 """The analytics run side by side in a batch, so eleven times four tasks fill as many cores, and
@@ -47,15 +49,55 @@ def build(spark: SparkSession, settings: Settings, place: Path) -> BuiltApplicat
     machine can run side by side.
     """
     market = market_of(settings)
+    rows = arrivals(
+        spark, settings.rate, seed=settings.seed, seconds=settings.seconds, partitions=2
+    )
+    sinks = ExchangeSinks.below(place)
+    stream = sse_stream(
+        pipeline("sse", rows, arrival="timestamp"),
+        market,
+        sinks,
+        stretch=settings.stretch,
+        cut=settings.cut,
+    )
+
+    def verify(checkpoint: str) -> Verdict:
+        return sinks.verdict(market, settings.arrived, checkpoint)
+
+    return BuiltApplication(stream=stream, verify=verify)
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeSinks:
+    """What a run emits: transactions, and the answers of all analytics."""
+
+    trades: Collected
+    answers: Collected
+
+    @classmethod
+    def below(cls, place: Path) -> "ExchangeSinks":
+        """Collect in a directory."""
+        return cls(Collected(place / "trades"), Collected(place / "answers"))
+
+    def verdict(self, market: Market, arrived: int, checkpoint: str) -> Verdict:
+        """Compare everything with a sequential replay of the orders that arrived."""
+        states = {name: read_state(checkpoint, name) for name in STATES}
+        reference = Reference.of(market, arrived)
+        return reference.verdict(self.trades.rows(), self.answers.rows(), states)
+
+
+def sse_stream(
+    source: Stream, market: Market, sinks: ExchangeSinks, *, stretch: bool, cut: bool = False
+) -> Stream:
+    """The exchange behind a source whose rows are numbered by the column `seq`."""
     compile_loops()
-    stretched_s = settings.times(STRETCHED_S)
-    trades_sink, answers_sink = Collected(place / "trades"), Collected(place / "answers")
+    stretched_s = STRETCHED_S if stretch else {}
 
     def keep_trades(rows: DataFrame, batch_id: int) -> None:
-        trades_sink(rows.drop("padding"), batch_id)
+        sinks.trades(rows.drop("padding"), batch_id)
 
     def operator(stream: Stream, name: str, function: KeyedFunction, key: str) -> Stream:
-        first = name == "transactor"
+        first = name == TRANSACTOR
         most = 1 if key == "board" else MOST_TASKS if first else MOST_ANALYTIC_TASKS
         return stream.keyed(
             name,
@@ -66,15 +108,10 @@ def build(spark: SparkSession, settings: Settings, place: Path) -> BuiltApplicat
             order_by="seq" if first else "trade",
         )
 
-    source = arrivals(
-        spark, settings.rate, seed=settings.seed, seconds=settings.seconds, partitions=2
-    )
-    ordered = pipeline("sse", source, arrival="timestamp").map(
-        order_map(market), SCHEMA, name="order"
-    )
-    traded = operator(ordered, "transactor", Transactor(), "stock")
+    ordered = source.map(order_map(market), SCHEMA, name="order")
+    traded = operator(ordered, TRANSACTOR, Transactor(), "stock")
     traded.to(keep_trades, name="trades")
-    if settings.cut:
+    if cut:
         traded = traded.cut("transactions")
     boards = traded.map(partials, PARTIAL, name="partials")
     told = [
@@ -82,14 +119,7 @@ def build(spark: SparkSession, settings: Settings, place: Path) -> BuiltApplicat
         for name, function, key in analytics(market)
     ]
     first, *others = told
-    stream = first.merge(*others, name="told").to(answers_sink, name="answers")
-
-    def verify(checkpoint: str) -> Verdict:
-        states = {name: read_state(checkpoint, name) for name in STATES}
-        reference = Reference.of(market, settings.arrived)
-        return reference.verdict(trades_sink.rows(), answers_sink.rows(), states)
-
-    return BuiltApplication(stream=stream, verify=verify)
+    return first.merge(*others, name="told").to(sinks.answers, name="answers")
 
 
 def analytics(market: Market) -> list[tuple[str, KeyedFunction, str]]:

@@ -13,10 +13,10 @@ from tidegate.apps.run_application import ApplicationRun
 from tidegate.benching import Aim, at_least, at_most
 from tidegate.papers.drs.runs import Wanted, gently, papers_session, run, warm_up, wrong_answers
 from tidegate.papers.drs.six_splits import SETTLED_S
-from tidegate.papers.figure import Asked, Compared, Outcome
+from tidegate.papers.figure import Asked, Compared, Findings
 from tidegate.papers.measured import MicroBatchEstimate, Sojourns, after, queues_of
 from tidegate.papers.splits import shown
-from tidegate.view.pages.paper import Line, Picture
+from tidegate.view.pages.paper import Curve, Picture
 from tidegate.workload.parse import parse_profile
 
 SPLITS = ((2, 4, 1), (3, 3, 1))
@@ -40,7 +40,7 @@ class Bar:
     micro_batch_s: float
 
 
-def figure_10(asked: Asked) -> Outcome:
+def figure_10(asked: Asked) -> Findings:
     """Both loads with both splits."""
     app = application("vld")
     seconds = 45.0 if asked.quick else 90.0
@@ -81,7 +81,7 @@ def _bar(
     )
 
 
-def told(bars: Sequence[Bar], wrong: Sequence[str] = ()) -> Outcome:
+def told(bars: Sequence[Bar], wrong: Sequence[str] = ()) -> Findings:
     """Each bar, and how far each model is off."""
     compared = [
         Compared(
@@ -93,7 +93,7 @@ def told(bars: Sequence[Bar], wrong: Sequence[str] = ()) -> Outcome:
         for one in bars
     ]
     compared.append(Compared("which of DRS's two models is closer", "GI/G/k", _closer(bars)))
-    return Outcome(
+    return Findings(
         compared=tuple(compared),
         aims=_aims(bars, wrong),
         pictures=tuple(_picture(bars, rate) for rate in dict.fromkeys(one.rate for one in bars)),
@@ -133,9 +133,9 @@ def _picture(bars: Sequence[Bar], rate: float) -> Picture:
         "split",
         "seconds",
         (
-            Line("measured", names, tuple(one.measured_s for one in mine)),
-            Line("M/M/k", names, tuple(one.mmk_s for one in mine)),
-            Line("GI/G/k", names, tuple(one.gigk_s for one in mine)),
-            Line("micro-batch model", names, tuple(one.micro_batch_s for one in mine)),
+            Curve("measured", names, tuple(one.measured_s for one in mine)),
+            Curve("M/M/k", names, tuple(one.mmk_s for one in mine)),
+            Curve("GI/G/k", names, tuple(one.gigk_s for one in mine)),
+            Curve("micro-batch model", names, tuple(one.micro_batch_s for one in mine)),
         ),
     )

@@ -7,7 +7,7 @@ from tidegate.papers.drs.overhead import table_2
 from tidegate.papers.drs.rates import figure_9
 from tidegate.papers.drs.rebalancing import figure_8
 from tidegate.papers.drs.six_splits import figure_6
-from tidegate.papers.figure import Asked, Figure, Outcome
+from tidegate.papers.figure import Asked, Figure, Findings
 
 _APP = {"app": "run only this application, vld or fpd"}
 
@@ -16,7 +16,7 @@ def _on_spark(
     figure: str,
     about: str,
     minutes: float,
-    run: Callable[[Asked], Outcome],
+    run: Callable[[Asked], Findings],
     options: Mapping[str, str] | None = None,
     also: tuple[str, ...] = (),
 ) -> Figure:

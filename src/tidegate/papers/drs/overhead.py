@@ -14,8 +14,8 @@ from tidegate.control.bounds import Bounds
 from tidegate.control.constraints import Constraints
 from tidegate.control.measurement import Measurement, OperatorMeasurement
 from tidegate.models.queueing.stations import Queues
-from tidegate.papers.figure import Asked, Compared, Outcome
-from tidegate.view.pages.paper import Line, Picture
+from tidegate.papers.figure import Asked, Compared, Findings
+from tidegate.view.pages.paper import Curve, Picture
 
 K_MAX = (12, 24, 48, 96, 192)
 RATE, SERVED = 13.0, (1.6, 1.45, 40.0)
@@ -23,7 +23,7 @@ _NAMES = ("extract", "match", "aggregate")
 """The frames per second of figure 6, and those that a core of each operator serves."""
 
 
-def table_2(asked: Asked) -> Outcome:
+def table_2(asked: Asked) -> Findings:
     """Milliseconds for each K_max. The load grows with it, so that every size is a real choice."""
     times = 300 if asked.quick else 3000
     scaling, deciding = [], []
@@ -40,7 +40,7 @@ def table_2(asked: Asked) -> Outcome:
         )
         deciding.append(both)
     measuring = [max(both - alone, 0.0) for both, alone in zip(deciding, scaling, strict=True)]
-    return Outcome(
+    return Findings(
         compared=(
             *(
                 Compared(f"K_max {cores}: scaling, measurement (ms)", None, f"{a:.3f}, {b:.3f}")
@@ -62,8 +62,8 @@ def table_2(asked: Asked) -> Outcome:
                 "K_max",
                 "milliseconds",
                 (
-                    Line("scaling", tuple(map(float, K_MAX)), tuple(scaling)),
-                    Line("measurement", tuple(map(float, K_MAX)), tuple(measuring)),
+                    Curve("scaling", tuple(map(float, K_MAX)), tuple(scaling)),
+                    Curve("measurement", tuple(map(float, K_MAX)), tuple(measuring)),
                 ),
             ),
         ),

@@ -14,8 +14,8 @@ from tidegate.apps.run_application import ApplicationRun
 from tidegate.benching import Aim, at_least, at_most
 from tidegate.papers.drs.runs import K_MAX, Wanted, papers_session, run, warm_up, wrong_answers
 from tidegate.papers.drs.timeline import Timeline
-from tidegate.papers.figure import Asked, Compared, Outcome
-from tidegate.view.pages.paper import Line, Picture
+from tidegate.papers.figure import Asked, Compared, Findings
+from tidegate.view.pages.paper import Curve, Picture
 from tidegate.workload.profile import steps
 
 START = (3, 5, 1)
@@ -40,7 +40,7 @@ class _Policy:
     """What the paper tells of its decisions."""
 
 
-def figure_9(asked: Asked) -> Outcome:
+def figure_9(asked: Asked) -> Findings:
     """The long-term change of rates (a), with each policy."""
     minute_s = 3.0 if asked.quick else 5.0
     with papers_session("drs") as spark:
@@ -89,7 +89,7 @@ def _run(
     return policy, run(spark, wanted)
 
 
-def _told(runs: dict[str, tuple[_Policy, ApplicationRun]], minute_s: float) -> Outcome:
+def _told(runs: dict[str, tuple[_Policy, ApplicationRun]], minute_s: float) -> Findings:
     operators = application("vld").operators
     compared: list[Compared] = []
     aims: list[Aim] = []
@@ -116,10 +116,10 @@ def _told(runs: dict[str, tuple[_Policy, ApplicationRun]], minute_s: float) -> O
         if policy.text == "latency":
             longest = max(1e9 if one is None else one for one in back[1:])
             aims.append(at_most(f"{name}: T_max is held again within", longest, BACK_WITHIN_S, "s"))
-        drawn.append(Line(name, *line.by_minute()))
+        drawn.append(Curve(name, *line.by_minute()))
     wrong = wrong_answers([ran for _, ran in runs.values()])
     aims.append(at_most("wrong answers", len(wrong), 0))
-    return Outcome(
+    return Findings(
         compared=tuple(compared),
         aims=tuple(aims),
         pictures=(

@@ -14,10 +14,10 @@ from tidegate.control.allocation.allocate import assign
 from tidegate.papers.drs.runs import K_MAX, Wanted, papers_session, run, warm_up, wrong_answers
 from tidegate.papers.drs.six_splits import PAPERS_SPLIT, asked_apps
 from tidegate.papers.drs.timeline import Timeline
-from tidegate.papers.figure import Asked, Compared, Outcome
+from tidegate.papers.figure import Asked, Compared, Findings
 from tidegate.papers.measured import after, queues_of
 from tidegate.papers.splits import shown
-from tidegate.view.pages.paper import Line, Picture
+from tidegate.view.pages.paper import Curve, Picture
 
 WRONG = {"vld": ((8, 12, 2), (11, 9, 2)), "fpd": ((8, 12, 2), (7, 13, 2))}
 """The paper's sub-optimal starts."""
@@ -30,7 +30,7 @@ _PACE = {"vld": 1.15, "fpd": 1.15}
 operators that are this much faster, the wrong starts are slow instead of overloaded."""
 
 
-def figure_8(asked: Asked) -> Outcome:
+def figure_8(asked: Asked) -> Findings:
     """Three starts of each application, or of the one that `--app` names."""
     compared: list[Compared] = []
     aims: list[Aim] = []
@@ -44,12 +44,12 @@ def figure_8(asked: Asked) -> Outcome:
             aims += found.aims
             pictures += found.pictures
             wrong += found.notes
-    return Outcome(
+    return Findings(
         compared=tuple(compared), aims=tuple(aims), pictures=tuple(pictures), notes=tuple(wrong)
     )
 
 
-def _starts(spark: SparkSession, app: Application, asked: Asked) -> Outcome:
+def _starts(spark: SparkSession, app: Application, asked: Asked) -> Findings:
     minute_s = 2.0 if asked.quick else 3.0
     starts = (PAPERS_SPLIT[app.name], *WRONG[app.name][: 1 if asked.quick else None])
     warm_up(spark, app)
@@ -71,7 +71,7 @@ def _starts(spark: SparkSession, app: Application, asked: Asked) -> Outcome:
 
 def _told(
     app: Application, runs: dict[tuple[int, ...], ApplicationRun], minute_s: float
-) -> Outcome:
+) -> Findings:
     lines = {split: Timeline(one.records, app.operators, minute_s) for split, one in runs.items()}
     settled = [
         record
@@ -107,7 +107,7 @@ def _told(
         aims.append(
             at_most(f"{app.name} from {shown(split)}: re-allocations", len(line.splits) - 1, 2)
         )
-    return Outcome(
+    return Findings(
         compared=tuple(compared),
         aims=(
             *aims,
@@ -118,7 +118,7 @@ def _told(
                 f"{app.name}: sojourn by the minute (figure 8)",
                 f"minutes of {minute_s:g} s",
                 "seconds",
-                tuple(Line(f"from {shown(s)}", *line.by_minute()) for s, line in lines.items()),
+                tuple(Curve(f"from {shown(s)}", *line.by_minute()) for s, line in lines.items()),
             ),
         ),
         notes=tuple(wrong_answers([*runs.values()])),

@@ -31,10 +31,10 @@ from tidegate.papers.drs.runs import (
     warm_up,
     wrong_answers,
 )
-from tidegate.papers.figure import Asked, Compared, Outcome
+from tidegate.papers.figure import Asked, Compared, Findings
 from tidegate.papers.measured import MicroBatchEstimate, Sojourns, after, queues_of
 from tidegate.papers.splits import neighbours, shown
-from tidegate.view.pages.paper import Line, Picture
+from tidegate.view.pages.paper import Curve, Picture
 
 Split = tuple[int, ...]
 
@@ -93,7 +93,7 @@ def spearman(one: Sequence[float], other: Sequence[float]) -> float:
     return float(spearmanr(one, other).statistic) if len(one) > 2 else math.nan
 
 
-def figure_6(asked: Asked) -> Outcome:
+def figure_6(asked: Asked) -> Findings:
     """Run both applications, or the one that `--app` names."""
     apps = asked_apps(asked)
     with papers_session("drs") as spark:
@@ -172,9 +172,9 @@ def recommended(estimate: MicroBatchEstimate, operators: int) -> Split:
     return min(splits, key=estimate.of_split)
 
 
-def told(found: Sequence[SixSplits]) -> Outcome:
+def told(found: Sequence[SixSplits]) -> Findings:
     """The outcome of both figures."""
-    return Outcome(
+    return Findings(
         compared=tuple(line for one in found for line in _compared(one)),
         aims=tuple(aim for one in found for aim in _aims(one)),
         pictures=tuple(picture for one in found for picture in _pictures(one)),
@@ -238,9 +238,9 @@ def _pictures(one: SixSplits) -> list[Picture]:
             f"split of {K_MAX} cores",
             "seconds",
             (
-                Line("measured", names, measured),
-                Line("deviation", names, tuple(one.measured[s].deviation_s for s in splits)),
-                Line("micro-batch model", names, modelled),
+                Curve("measured", names, measured),
+                Curve("deviation", names, tuple(one.measured[s].deviation_s for s in splits)),
+                Curve("micro-batch model", names, modelled),
             ),
             marks=(shown(one.recommended),),
         ),
@@ -249,8 +249,8 @@ def _pictures(one: SixSplits) -> list[Picture]:
             "modelled, seconds",
             "measured, seconds",
             (
-                Line("micro-batch model", *_sorted(modelled, measured)),
-                Line("M/M/k", *_sorted(tuple(one.by_drs_s[s] for s in splits), measured)),
+                Curve("micro-batch model", *_sorted(modelled, measured)),
+                Curve("M/M/k", *_sorted(tuple(one.by_drs_s[s] for s in splits), measured)),
             ),
         ),
     ]

@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class Curve:
     """A line of a chart."""
 
     name: str
@@ -24,7 +24,7 @@ class Picture:
     title: str
     x_label: str
     y_label: str
-    lines: tuple[Line, ...]
+    lines: tuple[Curve, ...]
     marks: tuple[str, ...] = ()
     """Categories to mark, such as the recommended split."""
     logarithmic: bool = False

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from tidegate.apps.micro.full_source import FullReader, full_source
+from tidegate.apps.full_source import FullReader, full_source
 from tidegate.errors import AskedWrongly
 from tidegate.workload.keys import Keys
 from tidegate.workload.parse import parse_profile

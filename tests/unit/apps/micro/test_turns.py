@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.apps.micro.moves import Move, choose
-from tidegate.apps.micro.turns import (
+from tidegate.apps.turns import (
     Turn,
+    latency_percentile_s,
     longest_over_median,
     mean_latency_s,
     mean_rate,
@@ -63,6 +64,14 @@ def test_a_break_counts_for_the_rows_behind_it() -> None:
     assert mean_latency_s(made) == pytest.approx(2.0)
     assert mean_rate(made) == pytest.approx(50.0)
     assert longest_over_median(made) == pytest.approx(4.0)
+
+
+def test_a_percentile_counts_rows_and_not_batches() -> None:
+    made = turns((1.0, 98), (3.0, 1), (2.0, 1))
+    assert latency_percentile_s(made, 98.0) == pytest.approx(1.0)
+    assert latency_percentile_s(made, 99.0) == pytest.approx(2.0)
+    assert latency_percentile_s(made, 100.0) == pytest.approx(3.0)
+    assert latency_percentile_s([], 99.0) == 0.0
 
 
 def result(number: int, route: tuple[int, ...], rows: tuple[int, ...]) -> BatchResult:

@@ -84,6 +84,16 @@ def mean_latency_s(turns: Sequence[Turn]) -> float:
     return sum(turn.rows * turn.seconds for turn in turns) / rows if rows else 0.0
 
 
+def latency_percentile_s(turns: Sequence[Turn], percent: float) -> float:
+    """The latency that so many percent of all rows do not exceed; rows of a batch share theirs."""
+    if not turns:
+        return 0.0
+    ordered = sorted(turns, key=lambda turn: turn.seconds)
+    done = np.cumsum([float(turn.rows) for turn in ordered])
+    place = int(np.searchsorted(done, done[-1] * percent / 100.0 - 1e-9))
+    return ordered[min(place, len(ordered) - 1)].seconds
+
+
 def longest_over_median(turns: Sequence[Turn]) -> float:
     """The longest turn over the median one."""
     seconds = [turn.seconds for turn in turns]

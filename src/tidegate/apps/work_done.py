@@ -1,0 +1,90 @@
+"""What a pipeline behind a full source got done while a paradigm followed its load."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tidegate.apps.full_pipeline import FullPipeline
+from tidegate.apps.turns import (
+    latency_percentile_s,
+    longest_over_median,
+    mean_latency_s,
+    mean_rate,
+    rows_per_second,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkDone:
+    """What one paradigm got done."""
+
+    paradigm: str
+    tasks: int
+    rows_per_s: tuple[float, ...]
+    """Rows done in each second."""
+    mean_rows_per_s: float
+    mean_latency_s: float
+    """From the end of the batch before a row's own, when its turn came, until it was done."""
+    p99_latency_s: float
+    imbalance: float
+    """delta of the batches, their mean."""
+    moves: int
+    """Shards that changed their task."""
+    state_bytes_per_s: float
+    """State that tasks fetched because their node did not have it; none in a single process."""
+    longest_over_median: float
+    """The longest batch over the median one, with the time that it had to wait for its start."""
+    breaks_s: tuple[float, ...]
+    """The time without a batch, each time that the query was stopped and started."""
+    exactly_once: bool
+
+    def document(self) -> dict[str, Any]:
+        """The figures as plain values."""
+        return {
+            "paradigm": self.paradigm,
+            "tasks": self.tasks,
+            "mean_rows_per_s": round(self.mean_rows_per_s, 1),
+            "mean_latency_s": round(self.mean_latency_s, 3),
+            "p99_latency_s": round(self.p99_latency_s, 3),
+            "imbalance": round(self.imbalance, 3),
+            "moves": self.moves,
+            "state_bytes_per_s": round(self.state_bytes_per_s),
+            "longest_over_median": round(self.longest_over_median, 2),
+            "restarts": len(self.breaks_s),
+            "mean_break_s": round(float(np.mean(self.breaks_s)), 3) if self.breaks_s else None,
+            "exactly_once": self.exactly_once,
+            "rows_per_s": [round(rows, 1) for rows in self.rows_per_s],
+        }
+
+
+def work_done(
+    full: FullPipeline,
+    paradigm: str,
+    tasks: int,
+    *,
+    warm_batches: int,
+    breaks: Sequence[float],
+    exactly_once: bool,
+) -> WorkDone:
+    """Judge a stopped pipeline by all its batches but the first ones."""
+    turns = full.turns()[warm_batches - 1 :]
+    spent_s = sum(turn.seconds for turn in turns)
+    fetched = sum(
+        report.durable_bytes for result in full.results[warm_batches:] for report in result.reports
+    )
+    return WorkDone(
+        paradigm=paradigm,
+        tasks=tasks,
+        rows_per_s=rows_per_second(turns),
+        mean_rows_per_s=mean_rate(turns),
+        mean_latency_s=mean_latency_s(turns),
+        p99_latency_s=latency_percentile_s(turns, 99.0),
+        imbalance=float(np.mean([turn.imbalance for turn in turns])),
+        moves=sum(turn.moves for turn in turns),
+        state_bytes_per_s=fetched / spent_s if spent_s > 0.0 else 0.0,
+        longest_over_median=longest_over_median(turns),
+        breaks_s=tuple(breaks),
+        exactly_once=exactly_once,
+    )

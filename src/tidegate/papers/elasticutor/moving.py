@@ -1,0 +1,209 @@
+"""Figures 8 and 9: what it takes to move a shard, within an executor and between two.
+
+The paper's move synchronises with the tasks that send to the shard, then migrates its state. Ours
+waits for the next micro-batch, in which the new task fetches the state from the checkpoint. Nothing
+stops while it waits.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tidegate.apps.micro.moves import Move, measure_moves
+from tidegate.apps.micro.options import MicroOptions
+from tidegate.apps.micro.throughput import measure_throughput
+from tidegate.apps.paradigms import RESOURCE_CENTRIC
+from tidegate.benching import Aim, at_least, at_most
+from tidegate.papers.elasticutor.sessions import spark_on
+from tidegate.papers.elasticutor.skews import SECOND_SKEW
+from tidegate.papers.figure import Asked, Compared, Findings, Value
+from tidegate.view.pages.paper import Curve, Picture
+
+MASTER = "local-cluster[2,2,1024]"
+SMALL_KB, LARGE_KB = 32.0, 32_768.0
+STATE_KB, QUICK_STATE_KB = (SMALL_KB, 1024.0, 8192.0, LARGE_KB), (SMALL_KB, LARGE_KB)
+UPSTREAM, QUICK_UPSTREAM = (1, 4, 16), (1, 16)
+PAPERS_SYNCHRONISATION_MS = 2.0
+"""5.1: around 2 ms, regardless of the number of upstream executors."""
+MOST_OVER_MEDIAN = 2.0
+_WITHIN, _BETWEEN = "within an executor", "between executors"
+_NOTES = (
+    "A move costs what its micro-batch takes longer than those around it; below 0 by chance.",
+    "Two executors on one machine have a cache of state files each. What one of them lacks it"
+    " fetches from the checkpoint, which is on the same disk and not behind a network of 1 Gbit/s.",
+)
+
+
+def run_breakdown(asked: Asked) -> Findings:
+    """Figure 8."""
+    count, around = (2, 3) if asked.quick else (5, 4)
+    with spark_on(MASTER) as spark:
+        moves = measure_moves(spark, SMALL_KB, moves=count, around=around)
+        asked.say(f"{len(moves)} moves of 32 KB")
+        central = measure_throughput(
+            spark,
+            RESOURCE_CENTRIC,
+            MicroOptions(skew=SECOND_SKEW, omega=16.0, shards=32),
+            tasks=4,
+            seconds=8.0 if asked.quick else 15.0,
+            batch_s=0.2,
+        )
+        asked.say(f"{len(central.breaks_s)} restarts by the resource-centric way")
+    pause_ms = 1e3 * float(np.median(central.breaks_s)) if central.breaks_s else None
+    return Findings(
+        compared=tuple(breakdown(moves, pause_ms)),
+        aims=tuple(_pause_aims(moves, pause_ms)),
+        pictures=(_parts_picture(moves),),
+        notes=(
+            "Waiting for the batch boundary stops nothing. The control loop decides at the boundary"
+            " itself; here the wish comes in the middle of a batch.",
+            "Resource-centric is the time without a batch when the query is stopped and started. It"
+            " is paid once for all shards of a change, the paper's once for each shard.",
+            *_NOTES,
+        ),
+    )
+
+
+def parts_ms(moves: Sequence[Move]) -> dict[str, float]:
+    """The medians of what moves are made of, in milliseconds."""
+    if not moves:
+        return {}
+    state = float(np.median([move.state_s for move in moves]))
+    cost = float(np.median([move.cost_s for move in moves]))
+    waited = float(np.median([move.waited_s for move in moves]))
+    return {
+        "waiting for the batch boundary": 1e3 * waited,
+        "reading state": 1e3 * state,
+        "the rest of the batch": 1e3 * (cost - state),
+        "longer batch in all": 1e3 * cost,
+    }
+
+
+def by_place(moves: Sequence[Move]) -> dict[str, list[Move]]:
+    """Moves within an executor, and between two."""
+    return {
+        name: [move for move in moves if move.between is between]
+        for name, between in ((_WITHIN, False), (_BETWEEN, True))
+    }
+
+
+def breakdown(moves: Sequence[Move], pause_ms: float | None) -> list[Compared]:
+    """Figure 8's bars. The paper draws them; its text prints the synchronisation alone."""
+    rows = []
+    for place, mine in by_place(moves).items():
+        rows.append(Compared(f"{place}: synchronisation, ms", PAPERS_SYNCHRONISATION_MS, "none"))
+        for part, taken_ms in parts_ms(mine).items():
+            rows.append(Compared(f"{place}: {part}, ms", None, round(taken_ms, 1)))
+    said = "2 to 3 orders of magnitude above 2"
+    pause: Value = None if pause_ms is None else round(pause_ms, 1)
+    rows.append(Compared("resource-centric: synchronisation, ms", said, pause))
+    return rows
+
+
+def _pause_aims(moves: Sequence[Move], pause_ms: float | None) -> list[Aim]:
+    costs = [parts_ms(mine)["longer batch in all"] for mine in by_place(moves).values() if mine]
+    if pause_ms is None or not costs:
+        return []
+    name = "resource-centric pause over a move's cost"
+    return [at_least(name, pause_ms / max(*costs, 1.0), 2.0)]
+
+
+def _parts_picture(moves: Sequence[Move]) -> Picture:
+    lines = tuple(
+        Curve(place, tuple(parts_ms(mine)), tuple(parts_ms(mine).values()))
+        for place, mine in by_place(moves).items()
+        if mine
+    )
+    return Picture("A move of 32 KB", "part", "milliseconds", lines)
+
+
+def run_sizes(asked: Asked) -> Findings:
+    """Figure 9: (a) against the tasks upstream, (b) against the state of a shard."""
+    count, around = (2, 3) if asked.quick else (3, 4)
+    upstream: dict[float, list[Move]] = {}
+    sizes: dict[float, list[Move]] = {}
+    with spark_on(MASTER) as spark:
+        for tasks in QUICK_UPSTREAM if asked.quick else UPSTREAM:
+            upstream[tasks] = measure_moves(
+                spark,
+                SMALL_KB,
+                moves=2,
+                around=3,
+                warm_batches=6,
+                generator_tasks=(tasks, tasks),
+            )
+            asked.say(f"{tasks} tasks upstream: {_said(upstream[tasks])}")
+        for state_kb in QUICK_STATE_KB if asked.quick else STATE_KB:
+            sizes[state_kb] = measure_moves(
+                spark, state_kb, moves=count, around=around, warm_batches=8
+            )
+            asked.say(f"{state_kb:g} KB: {_said(sizes[state_kb])}")
+    return Findings(
+        compared=(*upstream_rows(upstream), *size_rows(sizes)),
+        aims=tuple(size_aims(sizes)),
+        pictures=(
+            _costs_picture("Moves against the tasks upstream", "generator tasks", upstream),
+            _costs_picture("Moves against the state of a shard", "KB", sizes),
+        ),
+        notes=(
+            "No task upstream takes part in a move: its rows are routed when the batch is planned.",
+            *_NOTES,
+        ),
+    )
+
+
+def upstream_rows(found: Mapping[float, Sequence[Move]]) -> list[Compared]:
+    """Part (a): the paper's synchronisation, and what a move within an executor costs here."""
+    return [
+        Compared(
+            f"{tasks:g} tasks upstream: move {_WITHIN}, ms",
+            PAPERS_SYNCHRONISATION_MS,
+            cost_ms(by_place(moves)[_WITHIN]),
+        )
+        for tasks, moves in found.items()
+    ]
+
+
+def size_rows(found: Mapping[float, Sequence[Move]]) -> list[Compared]:
+    """Part (b). The paper's values are drawn only; within a node it calls them negligible."""
+    rows = []
+    for state_kb, moves in found.items():
+        for place, mine in by_place(moves).items():
+            theirs = "negligible" if place == _WITHIN else None
+            rows.append(Compared(f"{state_kb:g} KB, {place}: ms", theirs, cost_ms(mine)))
+            fetched = max((move.fetched_bytes for move in mine), default=0)
+            name = f"{state_kb:g} KB, {place}: KB fetched"
+            rows.append(Compared(name, None, round(fetched / 1024)))
+    return rows
+
+
+def size_aims(found: Mapping[float, Sequence[Move]]) -> list[Aim]:
+    """The largest shard moves without a long batch, and its state really moves."""
+    largest = max(found)
+    between = by_place(found[largest])[_BETWEEN]
+    if not between:
+        return [Aim("moves of 32 MB between executors", 0.0, ">= 1", False)]
+    over = max(move.over_median for move in between)
+    fetched = min(move.fetched_bytes for move in between) / (largest * 1024)
+    return [
+        at_most("32 MB between executors: longest batch over median", over, MOST_OVER_MEDIAN),
+        at_least("32 MB between executors: least share that was fetched", fetched, 0.5),
+    ]
+
+
+def cost_ms(moves: Sequence[Move]) -> float | None:
+    """The median cost of moves in milliseconds; None without any."""
+    return round(1e3 * float(np.median([move.cost_s for move in moves])), 1) if moves else None
+
+
+def _said(moves: Sequence[Move]) -> str:
+    return ", ".join(f"{cost_ms(mine)} ms {place}" for place, mine in by_place(moves).items())
+
+
+def _costs_picture(title: str, label: str, found: Mapping[float, Sequence[Move]]) -> Picture:
+    lines = []
+    for place in (_WITHIN, _BETWEEN):
+        costs = {f"{at:g}": cost_ms(by_place(moves)[place]) for at, moves in found.items()}
+        known = {at: cost for at, cost in costs.items() if cost is not None}
+        lines.append(Curve(place, tuple(known), tuple(known.values())))
+    return Picture(title, label, "milliseconds", tuple(lines))
