@@ -177,7 +177,7 @@ PLAIN = frozenset(
     detector fpd itemset reporter tweet
     calculator
     board book conserved expected market order sse transactor
-    bulk overhead rebalancing six timeline
+    bulk estimate overhead rebalancing six timeline
     dynamics exchange instant moving paradigm parameter scaling skew
     """,
     )

@@ -1,6 +1,5 @@
 """What the records of a run measured: sojourns, and the operators as queueing stations."""
 
-import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,9 +8,8 @@ import numpy as np
 
 from tidegate.control.allocation.hosted import only_stations
 from tidegate.control.learning.offered_rates import OfferedRates
-from tidegate.control.learning.pipeline_model import PipelineModel
+from tidegate.control.measurement import Measurement
 from tidegate.control.record import Record
-from tidegate.models.microbatch.sequence import total_latency
 from tidegate.models.queueing.stations import Model, Queues
 
 
@@ -40,13 +38,25 @@ class Sojourns:
         return cls(float(np.mean(found)), float(np.std(found)))
 
 
+def mean_rate(measurements: Sequence[Measurement]) -> float:
+    """Rows per second from outside: those that the first segment took, from batch to batch.
+
+    Where the rate changes every second, its value at the ticks says little about the mean.
+    """
+    batches = [one for each in measurements for one in each.segments[0].batches]
+    if len(batches) < 2:
+        return float(np.mean([one.arrival_rate for one in measurements]))
+    offered = sum(one.rows + one.shed_rows for one in batches[1:])
+    return offered / max(batches[-1].ended_s - batches[0].ended_s, 1e-9)
+
+
 def queues_of(records: Sequence[Record], operators: Sequence[str], model: Model) -> Queues:
     """The operators as DRS sees them: rates and variabilities averaged over some ticks."""
     offered = OfferedRates()
     stations = [only_stations(record.measurement) for record in records]
     for one in stations:
         offered.learn(one)
-    outside = float(np.mean([one.arrival_rate for one in stations]))
+    outside = mean_rate(stations)
     arriving, serving, varying = [], [], []
     for name in operators:
         mine = [one for m in stations for one in m.operators if one.name == name]
@@ -58,36 +68,3 @@ def queues_of(records: Sequence[Record], operators: Sequence[str], model: Model)
         scv = float(np.mean([(one.arrival_scv + one.service_scv) / 2.0 for one in mine]))
         varying.append(scv if model == "gigk" else 1.0)
     return Queues.of(arriving, serving, variability=varying, external_rate=outside)
-
-
-class MicroBatchEstimate:
-    """The sojourn that the micro-batch model expects of other splits, learned from some runs."""
-
-    def __init__(self, runs: Sequence[Sequence[Record]]) -> None:
-        self._model = PipelineModel()
-        offered = OfferedRates()
-        measurements = [one.measurement for records in runs for one in records]
-        for one in measurements:
-            self._model.learn(one)
-            offered.learn(one)
-        rate = float(np.mean([one.arrival_rate for one in measurements]))
-        settled = self._model.at_rate(measurements[-1], rate)
-        visits = {one.name: offered.visits(one.name) for one in settled.segments}
-        self._measurement = dataclasses.replace(
-            settled,
-            segments=tuple(
-                one
-                if visits[one.name] is None
-                else dataclasses.replace(one, arrival_rate=rate * (visits[one.name] or 0.0))
-                for one in settled.segments
-            ),
-        )
-
-    def of_split(self, split: Sequence[int]) -> float:
-        """E[T] with so many cores for each segment, at the mean rate; infinite in overload."""
-        names = [one.name for one in self._measurement.segments]
-        cores = dict(zip(names, split, strict=True))
-        stations = self._model.stations(self._measurement, None, cores)
-        if stations is None:
-            return math.inf
-        return float(total_latency(stations, list(split)))

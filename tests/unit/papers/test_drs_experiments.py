@@ -1,17 +1,22 @@
 """What DRS's experiments make of measured values."""
 
+import math
+
 import pytest
 
 from tests.helpers.pipeline_worlds import measured
 from tidegate.control.decision import hold
 from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly
+from tidegate.models.microbatch.batch_cost import BatchCost
+from tidegate.models.microbatch.station import MicroBatchStation
 from tidegate.papers.drs.bulk import Bar
 from tidegate.papers.drs.bulk import told as bulk_told
 from tidegate.papers.drs.overhead import table_2
 from tidegate.papers.drs.runs import gently
 from tidegate.papers.drs.six_splits import SixSplits, asked_apps, chosen_splits, told
 from tidegate.papers.drs.timeline import Timeline
+from tidegate.papers.estimate import unequal
 from tidegate.papers.figure import Asked
 from tidegate.papers.measured import Sojourns, after
 from tidegate.workload.profile import constant, uniform
@@ -48,11 +53,29 @@ def test_a_wrong_recommendation_order_or_answer_misses_its_aim() -> None:
     assert not told([six(wrong=("vld: a frame is missing",))]).aims[3].met
 
 
-def test_splits_that_do_not_keep_up_are_not_run() -> None:
-    found = chosen_splits((10, 11, 1), (10, 11, 1), [8.1, 9.0, 0.3], 6)
+def test_near_splits_and_slower_ones_are_run() -> None:
+    def expected_s(split: tuple[int, ...]) -> float:
+        first, second, _ = split
+        slack = (1 - 6 / first, 1 - 6.5 / second)
+        return sum(1 / one for one in slack) if min(slack) > 0 else float("inf")
+
+    found = chosen_splits((10, 11, 1), (10, 11, 1), expected_s, 6)
     assert found[0] == (10, 11, 1)
     assert len(found) == 6
-    assert all(split[0] >= 9 and split[1] >= 10 for split in found)
+    times = [expected_s(split) / expected_s(found[0]) for split in found]
+    assert max(times[1:3]) < 1.2 < min(times[4:]), "two neighbours, then slower ones"
+    assert all(math.isfinite(one) for one in times)
+
+
+def test_longer_batches_are_balanced_better() -> None:
+    station = MicroBatchStation(cost=BatchCost(fixed_s=0.5, work_s=0.5), arrival_rate=10.0)
+    few, many = unequal(station, 7, 0.8), unequal(station, 14, 0.8)
+    assert 1.0 < few.imbalance < many.imbalance
+    assert unequal(station, 7, 0.0).imbalance == 1.0
+    for cores, one in ((7, few), (14, many)):
+        rows = 10.0 * one.duration_s(cores) / cores
+        assert one.imbalance == pytest.approx(1.0 + 0.8 / math.sqrt(rows), rel=1e-3)
+    assert unequal(station, 5, 0.8).duration_s(5) == float("inf")
 
 
 def test_an_unknown_application_is_refused_before_spark_starts() -> None:

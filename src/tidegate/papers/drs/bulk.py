@@ -13,8 +13,9 @@ from tidegate.apps.run_application import ApplicationRun
 from tidegate.benching import Aim, at_least, at_most
 from tidegate.papers.drs.runs import Wanted, gently, papers_session, run, warm_up, wrong_answers
 from tidegate.papers.drs.six_splits import SETTLED_S
+from tidegate.papers.estimate import MicroBatchEstimate
 from tidegate.papers.figure import Asked, Compared, Findings
-from tidegate.papers.measured import MicroBatchEstimate, Sojourns, after, queues_of
+from tidegate.papers.measured import Sojourns, after, queues_of
 from tidegate.papers.splits import shown
 from tidegate.view.pages.paper import Curve, Picture
 from tidegate.workload.parse import parse_profile

@@ -25,9 +25,6 @@ MINUTES = 27
 BETWEEN_MINUTES = 14
 _FROM_MINUTE = 15
 """The paper's re-allocation was at minute 14."""
-_PACE = {"vld": 1.15, "fpd": 1.15}
-"""The paper's starts leave no room for a micro-batch's fixed cost: 8 cores for a load of 8.1. With
-operators that are this much faster, the wrong starts are slow instead of overloaded."""
 
 
 def figure_8(asked: Asked) -> Findings:
@@ -62,7 +59,6 @@ def _starts(spark: SparkSession, app: Application, asked: Asked) -> Findings:
                 app=app,
                 split=split,
                 seconds=MINUTES * minute_s,
-                pace=_PACE[app.name],
                 between_s=BETWEEN_MINUTES * minute_s,
             ),
         )

@@ -7,10 +7,9 @@ pipeline without cuts: one segment whose operators take turns, each with all the
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 from pyspark.sql import SparkSession
 from scipy.stats import spearmanr
 
@@ -31,8 +30,9 @@ from tidegate.papers.drs.runs import (
     warm_up,
     wrong_answers,
 )
+from tidegate.papers.estimate import MicroBatchEstimate
 from tidegate.papers.figure import Asked, Compared, Findings
-from tidegate.papers.measured import MicroBatchEstimate, Sojourns, after, queues_of
+from tidegate.papers.measured import Sojourns, after, queues_of
 from tidegate.papers.splits import neighbours, shown
 from tidegate.view.pages.paper import Curve, Picture
 
@@ -45,9 +45,11 @@ NEAR = 1.05
 """A recommended split counts as the best if it is within this factor of it."""
 SETTLED_S = SLOW_S + 20.0
 """Sojourns are judged from then on."""
-BUSIEST = 0.95
-"""A split whose busiest operator is above this utilisation is not measured: it never settles."""
-_NEIGHBOURS = 60
+NEAREST = 2
+"""So many of the nearest splits are run."""
+SLOWER = (1.2, 1.4, 1.7, 2.0)
+"""The others should take so many times as long as the recommended one."""
+_NEIGHBOURS = 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,16 +116,17 @@ def asked_apps(asked: Asked) -> list[Application]:
 
 def measure(spark: SparkSession, app: Application, asked: Asked) -> SixSplits:
     """Measure at the paper's split, ask the model, then run its choice and its neighbours."""
-    seconds = 45.0 if asked.quick else 100.0
+    seconds = 45.0 if asked.quick else 80.0
     theirs = PAPERS_SPLIT[app.name]
     asked.say(f"{app.name}: warming up")
     warm_up(spark, app)
     asked.say(f"{app.name}: {shown(theirs)}, the paper's split")
     first = run(spark, Wanted(app=app, split=theirs, seconds=seconds))
-    ours = recommended(MicroBatchEstimate([_settled(first)]), len(theirs))
+    estimate = MicroBatchEstimate([_settled(first)])
+    ours = recommended(estimate, len(theirs))
     asked.say(f"{app.name}: our model recommends {shown(ours)}")
     runs: dict[Split, ApplicationRun] = {theirs: first}
-    for split in chosen_splits(theirs, ours, _load(first, app), 3 if asked.quick else SPLITS):
+    for split in chosen_splits(theirs, ours, estimate.of_split, 3 if asked.quick else SPLITS):
         if split not in runs:
             asked.say(f"{app.name}: {shown(split)}")
             runs[split] = run(spark, Wanted(app=app, split=split, seconds=seconds))
@@ -138,10 +141,10 @@ def summary(
 ) -> SixSplits:
     """The figures of some runs; the model is learned from all of them."""
     estimate = MicroBatchEstimate([_settled(one) for one in runs.values()])
-    records = [record for one in runs.values() for record in _settled(one)]
+    settled = _settled(runs[PAPERS_SPLIT[app.name]])
     models: tuple[Model, ...] = ("mmk", "gigk")
-    by_drs = {model: assign(queues_of(records, app.operators, model), K_MAX) for model in models}
-    queues = queues_of(records, app.operators, "mmk")
+    by_drs = {model: assign(queues_of(settled, app.operators, model), K_MAX) for model in models}
+    queues = queues_of(settled, app.operators, "mmk")
     return SixSplits(
         app=app.name,
         measured={split: Sojourns.of(_settled(one)) for split, one in runs.items()},
@@ -154,12 +157,23 @@ def summary(
     )
 
 
-def chosen_splits(theirs: Split, ours: Split, load: Sequence[float], count: int) -> list[Split]:
-    """The two recommended splits, and the nearest ones to ours that keep up with the load."""
-    nearest = [ours, theirs, *neighbours(ours, _NEIGHBOURS)]
-    busy = np.asarray(load)
-    able = [split for split in nearest if np.all(busy < BUSIEST * np.asarray(split))]
-    return list(dict.fromkeys(able))[:count]
+def chosen_splits(
+    theirs: Split, ours: Split, expected_s: Callable[[Split], float], count: int
+) -> list[Split]:
+    """The two recommended splits, the nearest ones to ours, and some that should be slower.
+
+    Neighbours differ by less than two runs of the same split do. So the rest are those whose
+    expected sojourn is nearest to a given factor of the recommended one's.
+    """
+    near = neighbours(ours, _NEIGHBOURS)
+    able = [split for split in near if math.isfinite(expected_s(split))]
+    found = list(dict.fromkeys([ours, theirs, *able[:NEAREST]]))
+    for factor in SLOWER:
+        left = [split for split in able if split not in found]
+        if left:
+            wanted_s = factor * expected_s(ours)
+            found.append(min(left, key=lambda one: abs(expected_s(one) - wanted_s)))
+    return found[:count]
 
 
 def recommended(estimate: MicroBatchEstimate, operators: int) -> Split:
@@ -265,8 +279,3 @@ def _sorted(
 
 def _settled(ran: ApplicationRun) -> list[Record]:
     return after(ran.records, SETTLED_S, ran.seconds)
-
-
-def _load(ran: ApplicationRun, app: Application) -> list[float]:
-    """Cores that each operator keeps busy."""
-    return [float(one) for one in queues_of(_settled(ran), app.operators, "mmk").load]
