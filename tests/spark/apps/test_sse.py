@@ -7,8 +7,7 @@ from tidegate.apps.run_application import run_application
 from tidegate.apps.sse.application import APPLICATION
 from tidegate.workload.parse import parse_profile
 
-pytestmark = [pytest.mark.spark, pytest.mark.application]
-"""Run by `make apps`: it takes too long for `make test`."""
+pytestmark = pytest.mark.spark
 
 
 @pytest.mark.parametrize(("cut", "stretch"), [(False, True), (True, False)])
