@@ -42,7 +42,7 @@ class _Policy:
 
 def figure_9(asked: Asked) -> Findings:
     """The long-term change of rates (a), with each policy."""
-    minute_s = 3.0 if asked.quick else 5.0
+    minute_s = 2.5 if asked.quick else 4.0
     with papers_session("drs") as spark:
         warm_up(spark, application("vld"))
         runs = {

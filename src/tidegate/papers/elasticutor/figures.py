@@ -14,7 +14,6 @@ from tidegate.papers.elasticutor import (
 )
 from tidegate.papers.figure import Asked, Figure, Findings
 
-
 _SKEW = {"skew": "the exponent of the second skew; default 0.87"}
 
 
