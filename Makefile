@@ -33,7 +33,7 @@ test: $(VENV)/.dev java
 	@$(compiled)
 	@$(ENV) $(BIN)/python -m pytest tests/unit tests/simulations -n 2 --dist loadfile $(ARGS)
 	@$(ENV) $(BIN)/python -m pytest tests/faults -n 2 --dist worksteal $(ARGS)
-	@$(ENV) $(BIN)/python -m pytest tests/spark -m 'not application' -n 2 --dist worksteal $(ARGS)
+	@$(ENV) $(BIN)/python -m pytest tests/spark -m 'not experiment' -n 2 --dist worksteal $(ARGS)
 
 unit: $(VENV)/.dev
 	@$(compiled)
@@ -41,7 +41,7 @@ unit: $(VENV)/.dev
 
 apps: $(VENV)/.dev java
 	@$(compiled)
-	@$(ENV) $(BIN)/python -m pytest tests/spark -m application $(ARGS)
+	@$(ENV) $(BIN)/python -m pytest tests/spark/apps $(ARGS)
 
 SEEDS ?= 20000
 faults: $(VENV)/.dev

@@ -8,7 +8,7 @@ from tidegate.apps.micro.throughput import measure_throughput
 from tidegate.apps.paradigms import OURS, STATIC
 from tidegate.errors import AskedWrongly
 
-pytestmark = [pytest.mark.spark, pytest.mark.application]
+pytestmark = [pytest.mark.spark, pytest.mark.experiment]
 """Run by `make apps`: it takes too long for `make test`."""
 
 
