@@ -1,4 +1,4 @@
-"""`tidegate paper`: its list, one experiment to its end, and its one sentence when asked wrongly."""
+"""`tidegate paper`: its list, one experiment to its end, and what it refuses in one sentence."""
 
 import json
 from pathlib import Path

@@ -34,6 +34,10 @@ class OfferedRates:
         self._rows: dict[str, float] = {}
         """Rows that an operator got."""
         self._visits: dict[str, float] = {}
+        self._outside: dict[str, float] = {}
+        """Rows from outside that come to a segment, per row from outside."""
+        self._looped: frozenset[str] = frozenset()
+        """Segments that are part of a loop."""
 
     def learn(self, measurement: Measurement) -> None:
         """Count the batches of a tick, and solve the traffic equations."""
@@ -46,6 +50,8 @@ class OfferedRates:
             self._count(segment, fading)
         for operator in measurement.operators:
             self._rows[operator.name] = fading * self._rows.get(operator.name, 0.0) + operator.rows
+        self._outside = {measurement.segments[0].name: 1.0}
+        self._looped = frozenset(one.name for one in measurement.segments if one.loops)
         self._visits = self._solved(measurement.segments)
 
     def rate(self, operator: str, segment: str, outside: float) -> float | None:
@@ -58,6 +64,20 @@ class OfferedRates:
     def visits(self, segment: str) -> float | None:
         """Rows that come to a segment for each row from outside; None where counts do not tell."""
         return self._visits.get(segment)
+
+    def passes(self, segment: str) -> float | None:
+        """Visits of a segment in a loop for each row that comes to it from outside the loop.
+
+        Rows that are multiplied before they reach the loop are more rows, not more passes.
+        """
+        visits = self._visits.get(segment)
+        if visits is None:
+            return None
+        entering = self._outside.get(segment, 0.0)
+        for (writer, reader), rows in self._handed.items():
+            if reader == segment and writer not in self._looped and self._taken[writer] > 0.0:
+                entering += self._visits.get(writer, 0.0) * rows / self._taken[writer]
+        return max(visits / entering, 1.0) if entering > 0.0 else None
 
     def _count(self, segment: SegmentMeasurement, fading: float) -> None:
         taken = sum(batch.rows for batch in segment.batches)

@@ -8,6 +8,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from tidegate.control.learning.offered_rates import OfferedRates
 from tidegate.control.learning.segment_model import SegmentModel
 from tidegate.control.learning.shed_row_cost import ShedRowCost
 from tidegate.control.learning.visits import Visits
@@ -31,6 +32,7 @@ class PipelineModel:
         while, may come back after another restart, with what was learned of it."""
         self._at_s = 0.0
         self._visits = Visits()
+        self._offered = OfferedRates()
         self._shed_row = ShedRowCost()
         self.kept_share = 1.0
         """The share of rows that the newest batch of the first segment kept."""
@@ -43,6 +45,7 @@ class PipelineModel:
         """
         self._at_s = measurement.at_s
         self._visits.learn(measurement)
+        self._offered.learn(measurement)
         for number, segment in enumerate(measurement.segments):
             learned = segment
             if number == 0:
@@ -157,6 +160,7 @@ class PipelineModel:
                 segment.trigger_s,
                 cores=None if cores is None else cores[segment.name],
                 loops=segment.loops,
+                passes=self._offered.passes(segment.name) if segment.loops else None,
                 apart=segment.apart,
             )
             if station is None:

@@ -104,6 +104,7 @@ class SegmentModel:
         cores: int | None = None,
         *,
         loops: bool = False,
+        passes: float | None = None,
         apart: bool = False,
     ) -> MicroBatchStation | None:
         """The segment as a station at a rate of its own rows; None while its cost is unknown."""
@@ -116,6 +117,7 @@ class SegmentModel:
             interval_s=interval_s,
             visit_ratio=max(visits, 1e-9),
             loops=loops,
+            passes=passes,
             apart=apart,
             noise=self.noise,
         )

@@ -117,6 +117,8 @@ def _visit(
     """One visit to a later station, and how it hands its own batches over."""
     share = station.load / cores
     visits = station.visit_ratio / max(entered, 1e-9)
+    if station.loops and station.passes is not None:
+        visits = station.passes
     overhead_s = station.cost.overhead_s(cores)
     interval_s = station.interval_s
     steady_s = overhead_s / (1.0 - share)
@@ -172,7 +174,8 @@ def _again(first: MicroBatchStation, cores: int, *, alone: bool) -> _Later:
     wait_s = cycle_s - duration_s if alone else cycle_s / 2.0
     vary = 0.0 if alone else cycle_s**2 / 12.0
     noise_s = min(first.spread_on(cores), MOST_SPREAD) * duration_s
-    return _Later(first.visit_ratio, first.loops, wait_s + duration_s, 0.0, vary + noise_s**2)
+    passes = first.visit_ratio if first.passes is None else first.passes
+    return _Later(passes, first.loops, wait_s + duration_s, 0.0, vary + noise_s**2)
 
 
 def _ways(own: Way, again: _Later, later: Sequence[_Later], mean_only: bool) -> list[Way]:

@@ -25,6 +25,9 @@ class MicroBatchStation:
     visit_ratio: float = 1.0
     loops: bool = False
     """Whether rows come back to it: a visit ratio above 1 then counts passes, not more rows."""
+    passes: float | None = None
+    """How often a row comes to it that a loop brings back, where that is known apart from rows that
+    are multiplied on their way; None: the visit ratio."""
     apart: bool = False
     """Whether its rows come from outside: it does not follow the station before it."""
     noise: float = 0.0

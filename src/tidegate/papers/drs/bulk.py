@@ -44,7 +44,7 @@ class Bar:
 def figure_10(asked: Asked) -> Findings:
     """Both loads with both splits."""
     app = application("vld")
-    seconds = 45.0 if asked.quick else 90.0
+    seconds = 45.0 if asked.quick else 70.0
     bars: list[Bar] = []
     ran: list[ApplicationRun] = []
     with papers_session("drs") as spark:

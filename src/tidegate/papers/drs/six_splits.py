@@ -47,7 +47,7 @@ SETTLED_S = SLOW_S + 20.0
 """Sojourns are judged from then on."""
 NEAREST = 2
 """So many of the nearest splits are run."""
-SLOWER = (1.2, 1.4, 1.7, 2.0)
+SLOWER = (1.35, 1.8, 2.3)
 """The others should take so many times as long as the recommended one."""
 _NEIGHBOURS = 120
 

@@ -82,6 +82,17 @@ def test_a_loop_counts_every_pass() -> None:
     assert rates.rate("in main", "main", 10.0) == pytest.approx(10.0 / (1.0 - 0.6))
 
 
+def test_rows_that_are_multiplied_before_a_loop_are_not_more_passes() -> None:
+    rates = OfferedRates()
+    handed = {"main": {"later": 400}, "later": {"later": 42, "end": 10}}
+    one = tick(0, {"main": 100, "later": 442, "end": 0}, handed)
+    later = dataclasses.replace(one.segments[1], loops=True)
+    rates.learn(dataclasses.replace(one, segments=(one.segments[0], later, one.segments[2])))
+    looped = 42 / 442
+    assert rates.visits("later") == pytest.approx(4.0 / (1.0 - looped))
+    assert rates.passes("later") == pytest.approx(1.0 / (1.0 - looped))
+
+
 def test_an_endless_loop_has_no_rate() -> None:
     rates = OfferedRates()
     rates.learn(tick(0, {"main": 100}, {"main": {"main": 150}}))
