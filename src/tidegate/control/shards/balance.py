@@ -10,6 +10,7 @@ about as much as the best move, or brings that task down to theta.
 """
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,6 +29,8 @@ THETA = 1.2
 _NEAR_FLOOR = 1.05
 """If a hot shard bounds delta from below, balancing stops within this factor of the bound."""
 
+_CHANGED = 0.1
+"""A part of the rows that goes to other shards than before, beyond chance, is a change."""
 _WORTH_IT = 0.97
 """Moves must lower delta to at most this share, or they are not worth the state they move."""
 
@@ -204,7 +207,11 @@ def _emptiest_beside(totals: Any, home: Any, fullest: Any) -> int:
 
 
 class ShardLoads:
-    """Load per shard with exponential decay: the weight of rows halves every `half_life_s`."""
+    """Load per shard with exponential decay: the weight of rows halves every `half_life_s`.
+
+    When other keys become hot, the old loads are wrong at once and for several half-lives. So they
+    are forgotten when the shares of the shards have changed by more than chance explains.
+    """
 
     def __init__(self, half_life_s: float = 2.0) -> None:
         if not half_life_s > 0.0:
@@ -214,13 +221,18 @@ class ShardLoads:
         self._half_life_s = half_life_s
         self._loads: Loads | None = None
         self._at_s = 0.0
+        self.changed = False
+        """Whether the last rows had other shares than those before them."""
 
     def observe(self, rows: npt.ArrayLike, at_s: float) -> None:
         """Add the rows per shard of batches that ended since the last call, up to `at_s`."""
         fresh = np.array(rows, np.float64)
-        if self._loads is None or self._loads.shape != fresh.shape:
+        known = self._loads is not None and self._loads.shape == fresh.shape
+        self.changed = known and _other_shares(self._loads, fresh)
+        if not known or self.changed:
             self._loads = fresh
         else:
+            assert self._loads is not None
             self._loads *= 0.5 ** (max(at_s - self._at_s, 0.0) / self._half_life_s)
             self._loads += fresh
         self._at_s = at_s
@@ -229,6 +241,22 @@ class ShardLoads:
     def loads(self) -> Loads | None:
         """The load of each shard, in decayed rows; None before the first observation."""
         return self._loads
+
+
+def _other_shares(before: Loads | None, fresh: Loads) -> bool:
+    """Whether a part of the rows went to other shards than before, beyond chance.
+
+    The part is the total variation distance of the two distributions. By chance alone, two samples
+    of n and m rows over s shards differ by about 0.4 sqrt(s (1/n + 1/m)).
+    """
+    if before is None:
+        return False
+    rows, others = float(fresh.sum()), float(before.sum())
+    if min(rows, others) <= 0.0:
+        return False
+    shards = int(np.count_nonzero(before + fresh))
+    by_chance = 0.4 * math.sqrt(shards * (1.0 / rows + 1.0 / others))
+    return 0.5 * float(np.abs(fresh / rows - before / others).sum()) > _CHANGED + 1.5 * by_chance
 
 
 @dataclass(slots=True)
@@ -243,14 +271,18 @@ class Balancer:
     stays short."""
     _loads: dict[str, ShardLoads] = field(default_factory=dict)
     _batches: int = 0
+    _changed: bool = False
+    """Whether the shares of an operator's shards have just changed: that does not wait."""
 
     def observe(self, measurement: Measurement) -> None:
         """Learn the shards' loads from a tick's measurement."""
         self._batches += sum(len(segment.batches) for segment in measurement.segments)
+        self._changed = False
         for operator in measurement.operators:
             if any(operator.shard_rows):
                 loads = self._loads.setdefault(operator.name, ShardLoads(self.half_life_s))
                 loads.observe(operator.shard_rows, measurement.at_s)
+                self._changed |= loads.changed
 
     def moves(
         self, measurement: Measurement, tasks: Mapping[str, int], *, now: bool = False
@@ -263,7 +295,7 @@ class Balancer:
         """
         found: dict[str, Balance] = {}
         notes: list[str] = []
-        if self._batches < self.every_batches and not now:
+        if self._batches < self.every_batches and not (now or self._changed):
             return found, notes
         self._batches = 0
         for operator in _gain_first(measurement.operators)[: self.most_operators]:

@@ -97,8 +97,38 @@ def test_loads_fade_by_half_lives() -> None:
     loads = ShardLoads(half_life_s=2.0)
     assert loads.loads is None
     loads.observe([8, 0], 10.0)
-    loads.observe([0, 8], 14.0)
-    assert loads.loads is not None and loads.loads.tolist() == [2.0, 8.0]
+    loads.observe([4, 4], 14.0)
+    assert loads.loads is not None and loads.loads.tolist() == [6.0, 4.0]
+    assert not loads.changed, "so few rows may differ by chance"
+
+
+def test_loads_are_forgotten_when_other_keys_become_hot() -> None:
+    random = np.random.default_rng(1)
+    shares = 1.0 / np.arange(1.0, 257.0) ** 0.8
+    shares /= shares.sum()
+    for rows in (300, 3_000, 30_000):
+        loads = ShardLoads()
+        for second in range(200):
+            loads.observe(random.multinomial(rows, shares), float(second))
+            assert not loads.changed, f"chance alone, with {rows} rows"
+        if rows > 1_000:
+            fresh = random.multinomial(rows, shares[::-1])
+            loads.observe(fresh, 200.0)
+            assert loads.changed and loads.loads is not None
+            assert loads.loads.tolist() == fresh.tolist()
+
+
+def test_a_change_of_the_hot_keys_does_not_wait_for_the_next_turn() -> None:
+    balancer = Balancer(every_batches=10)
+    route = even_route(8, 2)
+    calm, hot = [100] * 8, [600, 600, 20, 20, 20, 20, 20, 20]
+    first = measured(calm, route, 2, 1.0)
+    balancer.observe(first)
+    assert balancer.moves(first, {}) == ({}, [])
+    leapt = measured(hot, route, 2, 2.0)
+    balancer.observe(leapt)
+    found, _ = balancer.moves(leapt, {})
+    assert found["count"].after < found["count"].before
 
 
 def measured(rows: list[int], route: tuple[int, ...], tasks: int, at_s: float) -> Measurement:
