@@ -35,7 +35,7 @@ BACK_WITHIN_S = 20.0
 class _Policy:
     name: str
     text: str
-    between_s: float
+    between_s: float | None = None
     paper: str | None = None
     """What the paper tells of its decisions."""
 
@@ -66,7 +66,7 @@ def _policies(minute_s: float) -> tuple[_Policy, ...]:
     return (
         drs(6, "12: 3:5:1 to 4:6:1; 26: fewer; 35: more"),
         drs(3, "9, 24: 3 minutes after the changes"),
-        _Policy("tidegate", "latency", 0.0),
+        _Policy("tidegate", "latency"),
     )
 
 
@@ -84,6 +84,7 @@ def _run(
         policy=policy.text,
         cores=(3, K_MAX),
         target_s=T_MAX_S,
+        acts=True,
         between_s=policy.between_s,
     )
     return policy, run(spark, wanted)

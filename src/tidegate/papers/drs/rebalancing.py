@@ -59,6 +59,7 @@ def _starts(spark: SparkSession, app: Application, asked: Asked) -> Findings:
                 app=app,
                 split=split,
                 seconds=MINUTES * minute_s,
+                acts=True,
                 between_s=BETWEEN_MINUTES * minute_s,
             ),
         )

@@ -63,8 +63,10 @@ class Wanted:
     policy: str = "drs-fixed"
     cores: int | tuple[int, int] = K_MAX
     target_s: float = 60.0
+    acts: bool = False
+    """Whether the policy changes anything; if not, it recommends only: T_ra is infinite."""
     between_s: float | None = None
-    """T_ra; None: infinite, the policy recommends and changes nothing."""
+    """T_ra, where there is one."""
 
 
 def warm_up(spark: SparkSession, app: Application) -> None:
@@ -100,7 +102,7 @@ def run(spark: SparkSession, wanted: Wanted) -> ApplicationRun:
         policy=wanted.policy,
         split=dict(zip(app.operators, wanted.split, strict=True)),
         between_changes=None if wanted.between_s is None else f"{1000 * wanted.between_s:.0f} ms",
-        dry_run=wanted.between_s is None,
+        dry_run=not wanted.acts,
     )
     if not ran.records:
         raise TidegateError(f"the run of '{app.name}' was too short to be measured")
