@@ -55,7 +55,7 @@ def test_what_bench_drs_cannot_run_is_refused_before_spark_starts(words, said: s
 def test_bench_drs_runs_both_figures_or_one() -> None:
     assert drs.asked_of(Options()).figures == ("8", "9")
     assert drs.asked_of(Options(extra={"figure": "9", "minute": "2"})) == drs.Asked(
-        minute_s=2.0, t_max_s=4.0, figures=("9",), model="mmk"
+        minute_s=2.0, t_max_s=8.0, figures=("9",), model="mmk"
     )
 
 
