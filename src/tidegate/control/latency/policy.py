@@ -31,6 +31,8 @@ from tidegate.control.target import Target
 from tidegate.forecast.remembering import finite
 from tidegate.units import format_duration
 
+_WORTH_A_SPLIT = 0.93
+"""The same cores are split again if that lowers the expected latency to this share."""
 _AWAITED_S = 120.0
 """How long after a restart the first row is awaited."""
 _SAME_TICK = 1.5
@@ -189,12 +191,31 @@ class LatencyPolicy:
         if behind:
             use = self._use_granted(measurement, plan, allowed)
             return use or _said(hold("catching up: no core is released meanwhile"), plan)
-        if short and plan.cores != current and plan.total == asked:
+        if (
+            short
+            and plan.cores != current
+            and plan.total == asked
+            and self._gains_by_split(measurement, ahead, plan, expected_s)
+        ):
             return self._change(measurement, plan, "the same cores are faster if split differently")
         use = self._use_granted(measurement, plan, allowed)
         if use is not None:
             return use
         return self._scale_in(measurement, plan, expected_s, allowed)
+
+    def _gains_by_split(
+        self, measurement: Measurement, ahead: LoadAhead, plan: Plan, expected_s: float
+    ) -> bool:
+        """Whether other shares of the same cores are faster by more than the model can tell.
+
+        Each such change starts Python workers anew. Near a tie the best split changes with every
+        batch.
+        """
+        if not math.isfinite(expected_s):
+            return True
+        return self._planner.expected_s(measurement, ahead, dict(plan.cores)) <= (
+            _WORTH_A_SPLIT * expected_s
+        )
 
     def _why_more(
         self,

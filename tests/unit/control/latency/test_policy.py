@@ -325,3 +325,37 @@ def test_an_operator_that_makes_many_rows_of_one_is_not_taken_for_cheap() -> Non
         work = dataclasses.replace(one.operators[0], rows=1000 * rows, busy_s=rows * COST.work_s)
         policy.decide(dataclasses.replace(one, operators=(work,)))
     assert policy.beliefs["main.w_s"] == pytest.approx(COST.work_s, rel=0.3)
+
+
+def two_alike(tick: int, rate: float, first: int, second: int) -> Measurement:
+    """Two segments of the same cost in sequence, with cores of their own."""
+    one, other = steady(tick, rate, first), steady(tick, rate, second)
+    segments = (one.segments[0], dataclasses.replace(other.segments[0], name="later"))
+    operators = (
+        one.operators[0],
+        dataclasses.replace(other.operators[0], name="sum", segment="later"),
+    )
+    total = first + second
+    latency = one.latency and dataclasses.replace(one.latency, mean_s=9.0)
+    return dataclasses.replace(
+        one,
+        segments=segments,
+        operators=operators,
+        cores_asked=total,
+        cores_granted=total,
+        latency=latency,
+    )
+
+
+def test_the_same_cores_are_split_again_only_for_a_gain() -> None:
+    """The target is out of reach, so any split is short of it; three cores make little difference."""
+    policy = latency_policy(0.4, Bounds(20, 20))
+    for tick in range(20):
+        policy.decide(two_alike(tick, 900.0 if tick % 2 else 1500.0, 10, 10))
+    decision = policy.decide(two_alike(20, 1500.0, 17, 3))
+    assert "split differently" in decision.reason
+    best = decision.tasks["work"], decision.tasks["sum"]
+    assert sum(best) == 20 and best[1] > 3
+    for tick in range(21, 27):
+        near = two_alike(tick, 1500.0, best[0] - 3, best[1] + 3)
+        assert not policy.decide(near).tasks
