@@ -348,7 +348,7 @@ def two_alike(tick: int, rate: float, first: int, second: int) -> Measurement:
 
 
 def test_the_same_cores_are_split_again_only_for_a_gain() -> None:
-    """The target is out of reach, so any split is short of it; three cores make little difference."""
+    """The target is out of reach, so any split is short of it. Three cores hardly matter."""
     policy = latency_policy(0.4, Bounds(20, 20))
     for tick in range(20):
         policy.decide(two_alike(tick, 900.0 if tick % 2 else 1500.0, 10, 10))
