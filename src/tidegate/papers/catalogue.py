@@ -5,9 +5,9 @@ from tidegate.papers.elasticutor import figures as elasticutor
 from tidegate.papers.figure import Figure
 
 
-def _later(paper: str, figure: str, about: str, minutes: float = 0.0) -> Figure:
+def _later(paper: str, figure: str, about: str) -> Figure:
     """A figure that cannot be run by this command yet."""
-    return Figure(paper=paper, figure=figure, about=about, body="simulated", minutes=minutes)
+    return Figure(paper=paper, figure=figure, about=about, body="simulated", minutes=0.0)
 
 
 FIGURES: tuple[Figure, ...] = (

@@ -68,3 +68,27 @@ class Figure:
     """What each option means that only this experiment has, by name."""
     run: Callable[[Asked], Findings] | None = None
     """None: not there yet."""
+
+
+def on_spark(
+    paper: str,
+    figure: str,
+    about: str,
+    minutes: float,
+    run: Callable[[Asked], Findings],
+    *,
+    options: Mapping[str, str] | None = None,
+    also: tuple[str, ...] = (),
+) -> Figure:
+    """A figure that runs on Spark with the paper's times per tuple, by waiting."""
+    return Figure(
+        paper=paper,
+        figure=figure,
+        about=about,
+        body="spark",
+        minutes=minutes,
+        stretched=True,
+        also=also,
+        options=options or {},
+        run=run,
+    )

@@ -1,6 +1,7 @@
 """The figures and tables of Elasticutor, section 5: which can be run, and how."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
 
 from tidegate.papers.elasticutor import (
     cluster_sizes,
@@ -12,29 +13,12 @@ from tidegate.papers.elasticutor import (
     scaling,
     state_sizes,
 )
-from tidegate.papers.figure import Asked, Figure, Findings
+from tidegate.papers.figure import Asked, Figure, Findings, on_spark
 
 _SKEW = {"skew": "the exponent of the second skew; default 0.87"}
 
 
-def _on_spark(
-    figure: str,
-    about: str,
-    minutes: float,
-    run: Callable[[Asked], Findings],
-    options: Mapping[str, str] | None = None,
-) -> Figure:
-    """A figure that runs on Spark with the paper's times, by waiting."""
-    return Figure(
-        paper="elasticutor",
-        figure=figure,
-        about=about,
-        body="spark",
-        minutes=minutes,
-        stretched=True,
-        options=options or {},
-        run=run,
-    )
+_on_spark = partial(on_spark, "elasticutor")
 
 
 def _simulated(figure: str, about: str, minutes: float, run: Callable[[Asked], Findings]) -> Figure:
@@ -49,8 +33,8 @@ def _simulated(figure: str, about: str, minutes: float, run: Callable[[Asked], F
 
 
 FIGURES: tuple[Figure, ...] = (
-    _on_spark("fig6", "throughput and latency against omega", 12.0, dynamics.run, _SKEW),
-    _on_spark("fig7", "throughput of every second at omega = 2", 4.0, instants.run, _SKEW),
+    _on_spark("fig6", "throughput and latency against omega", 12.0, dynamics.run, options=_SKEW),
+    _on_spark("fig7", "throughput of every second at omega = 2", 4.0, instants.run, options=_SKEW),
     _on_spark("fig8", "what the move of a shard is made of", 1.0, moving.run_breakdown),
     _on_spark("fig9", "moves against tasks upstream and state size", 3.0, moving.run_sizes),
     _on_spark("fig10", "throughput of one operator against its tasks", 3.0, scaling.run_throughput),

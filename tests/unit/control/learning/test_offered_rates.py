@@ -97,10 +97,9 @@ def test_an_endless_loop_has_no_rate() -> None:
     rates = OfferedRates()
     rates.learn(tick(0, {"main": 100}, {"main": {"main": 150}}))
     assert rates.rate("in main", "main", 10.0) is None
-    rates.learn(tick(1, {"main": 100}, {"main": {"main": 50}}))
-    rates = OfferedRates()
-    rates.learn(tick(0, {"main": 100}, {"main": {"main": 100}}))
-    assert rates.rate("in main", "main", 10.0) is None
+    as_many = OfferedRates()
+    as_many.learn(tick(0, {"main": 100}, {"main": {"main": 100}}))
+    assert as_many.rate("in main", "main", 10.0) is None
 
 
 def test_segments_whose_rows_come_from_elsewhere_are_not_guessed() -> None:
