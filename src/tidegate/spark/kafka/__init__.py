@@ -1,0 +1,1 @@
+"""Kafka around Spark: a broker of our own, a producer that follows a profile, the connector."""
