@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
 from tidegate.errors import AskedWrongly
-from tidegate.models.capacity.machines import Samples, check_sample
+from tidegate.models.capacity.samples import Samples, check_sample
 
 Vector = NDArray[np.float64]
 
@@ -70,6 +70,11 @@ class BayesianCapacity:
         self._max_machines = max_machines
         for m, throughput in samples:
             self.observe(m, throughput)
+
+    @property
+    def known(self) -> bool:
+        """Whether there is any sample."""
+        return self._centre is not None
 
     @property
     def degrees_of_freedom(self) -> float:

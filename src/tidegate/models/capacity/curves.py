@@ -10,7 +10,7 @@ from scipy.special import ndtri
 
 from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.models.capacity.least_squares import least_squares, rising_least_squares
-from tidegate.models.capacity.machines import Samples
+from tidegate.models.capacity.samples import Samples
 from tidegate.models.capacity.shapes import Shape, Tally
 
 Vector = NDArray[np.float64]
@@ -69,6 +69,44 @@ class CapacityCurve:
         """Eq. 7's variance: the same at every m."""
         return np.full(np.shape(m), self.residual_variance)
 
+    @property
+    def freedom(self) -> int:
+        """Degrees of freedom of the residuals: samples less the weights that were free to move."""
+        self._refresh()
+        return max(self._tally.size - int(self._directions.shape[1]), 1)
+
+    @property
+    def noise(self) -> float:
+        """The deviation of a sample as a share of the curve.
+
+        Eq. 6 has one deviation for all counts, but that of a measured throughput grows with it.
+        """
+        self._refresh()
+        squares = self._tally.relative_squares(self.shape, self._weights)
+        return float(np.sqrt(squares / self.freedom))
+
+    def standard_error(self, m: ArrayLike) -> Vector:
+        """Standard error of tau(m), the curve itself: what eq. 7 leaves out.
+
+        The weights are estimates, and the further m is from the samples, the more their errors
+        count: the variance is g' C g, with g the derivatives of tau by the weights and C the
+        covariance of the weights. With the derivatives J at the samples and the variances V of
+        these, C = A J' V J A, where A = (J' J)^-1. Model 1 is linear in its weights only near the
+        solution, so for it this is an approximation. The weights of a curve that was kept from
+        falling vary along the edges that it is a sum of.
+        """
+        self._refresh()
+        counts, n, _, _ = self._tally.columns()
+        slopes = self.shape.slopes(self._weights, counts) @ self._directions
+        scale = np.maximum(np.abs(slopes).max(axis=0), 1e-300)
+        design = slopes / scale
+        variances = n * (self.noise * self.mean(counts)) ** 2
+        inverse = np.linalg.pinv(design.T @ (design * n[:, None]))
+        covariance = inverse @ (design.T @ (design * variances[:, None])) @ inverse
+        at = np.asarray(m, dtype=np.float64)
+        rows = self.shape.slopes(self._weights, at) @ self._directions / scale
+        return np.asarray(np.sqrt(np.maximum(((rows @ covariance) * rows).sum(axis=-1), 0.0)))
+
     def quantile(self, m: ArrayLike, probability: float) -> Vector:
         """Quantile of eq. 7's normal distribution."""
         return self.mean(m) + float(ndtri(probability)) * np.sqrt(self.variance(m))
@@ -89,6 +127,8 @@ class CapacityCurve:
 
     def _solve(self, *, refuse: bool = True) -> None:
         weights: Vector | None = None
+        self._directions: Vector = np.eye(self.shape.weights)
+        """Where the weights may move, as columns: everywhere, unless the curve must rise."""
         if not self.constrained:
             weights = least_squares(self.shape, self._tally)
             trouble = _trouble(self.shape, weights, self.max_machines)
@@ -100,7 +140,9 @@ class CapacityCurve:
             if trouble:
                 weights = None
         if weights is None:
-            weights = rising_least_squares(self.shape, self._tally, self.max_machines)
+            weights, self._directions = rising_least_squares(
+                self.shape, self._tally, self.max_machines
+            )
         self._weights = weights
         freedom = max(self._tally.size - self.shape.weights, 1)
         self._residual_variance = self._tally.residual_squares(self.shape, weights) / freedom

@@ -61,26 +61,39 @@ def _solve_least_squares(design: Vector, target: Vector) -> Vector:
     return np.asarray(np.linalg.lstsq(design, target, rcond=None)[0], dtype=np.float64)
 
 
-def rising_least_squares(shape: Shape, tally: Tally, max_machines: int) -> Vector:
+def rising_least_squares(shape: Shape, tally: Tally, max_machines: int) -> tuple[Vector, Vector]:
     """The best weights among curves that stay positive and do not fall up to max_machines.
 
-    Such curves form a cone with few edges, so non-negative least squares over the edges finds the
-    best one. With range M, model 2 rises on [0, M] if it is a + b m + c (2 M m - m^2) with
-    a, b, c >= 0. Model 1 with non-negative weights rises on [1, M] if w1 / M^2 >= w2 + 2 w3 M;
-    the edges are 1, 1/m, 1/m + m / M^2 and 1/m + m^2 / (2 M^3).
+    Such curves form a cone with few edges (`rising_edges`), so non-negative least squares over the
+    edges finds the best one. Also returns, as columns, the edges that it is a sum of: as long as it
+    rises, the weights can move along these only.
     """
     m, n, mean, _ = tally.columns()
-    top = float(max(max_machines, m.max()))
-    root = np.sqrt(n)
-    one = np.ones_like(m)
+    edges = rising_edges(shape, float(max(max_machines, m.max())))
+    weight, target = (np.sqrt(n), mean * np.sqrt(n))
+    if shape is Shape.MODEL_1:  # linear in 1/tau, see `least_squares`
+        weight, target = mean * mean * np.sqrt(n), mean * np.sqrt(n)
+    parts = _non_negative((shape.features(m) @ edges) * weight[:, None], target)
+    return np.asarray(edges @ parts), np.asarray(edges[:, parts > 0.0])
+
+
+def rising_edges(shape: Shape, top: float) -> Vector:
+    """The edges of the cone of rising curves, as columns of weights.
+
+    With range M, model 2 rises on [0, M] if it is a + b m + c (2 M m - m^2) with a, b, c >= 0.
+    Model 1 with non-negative weights rises on [1, M] if w1 / M^2 >= w2 + 2 w3 M; the edges are 1,
+    1/m, 1/m + m / M^2 and 1/m + m^2 / (2 M^3).
+    """
     if shape is Shape.MODEL_2:
-        edges = np.stack([one, m, 2 * top * m - m * m], axis=-1)
-        a, b, c = _non_negative(edges * root[:, None], mean * root)
-        return np.array([a, b + 2 * top * c, c])
-    edges = np.stack([one, 1 / m, 1 / m + m / top**2, 1 / m + m * m / (2 * top**3)], axis=-1)
-    weight = mean * mean * root
-    a, b, c, d = _non_negative(edges * weight[:, None], weight / mean)
-    return np.array([a, b + c + d, c / top**2, d / (2 * top**3)])
+        return np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 2 * top], [0.0, 0.0, 1.0]])
+    return np.array(
+        [
+            [1.0, 0.0, 0.0, 0.0],
+            [0.0, 1.0, 1.0, 1.0],
+            [0.0, 0.0, top**-2, 0.0],
+            [0.0, 0.0, 0.0, top**-3 / 2],
+        ]
+    )
 
 
 def _non_negative(design: Vector, target: Vector) -> Vector:

@@ -1,6 +1,5 @@
 """The interface of a capacity model, and the machines a load needs (MST eq. 4, 8, 18, 21)."""
 
-from collections.abc import Iterable
 from typing import Protocol, overload
 
 import numpy as np
@@ -8,22 +7,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from tidegate.errors import AskedWrongly
-
-Samples = Iterable[tuple[int, float]]
-"""Measured pairs (machines, maximum sustainable throughput)."""
-
-
-def check_sample(m: int, throughput: float) -> None:
-    """Raise an error for a sample that cannot come from a saturated interval."""
-    if m < 1 or int(m) != m:
-        raise AskedWrongly(
-            f"A capacity sample has {m} machines: give a whole number of at least 1."
-        )
-    if not (np.isfinite(throughput) and throughput > 0):
-        raise AskedWrongly(
-            f"The capacity sample at {m} machines is {throughput}, but a throughput must be "
-            "positive: measure a saturated interval."
-        )
 
 
 class CapacityModel(Protocol):

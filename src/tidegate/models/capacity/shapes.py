@@ -9,7 +9,7 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.models.capacity.machines import Samples, check_sample
+from tidegate.models.capacity.samples import Samples, check_sample
 
 Vector = NDArray[np.float64]
 
@@ -38,6 +38,13 @@ class Shape(Enum):
             with np.errstate(divide="ignore"):
                 return np.asarray(1.0 / linear)
         return np.asarray(linear)
+
+    def slopes(self, weights: Vector, m: Vector) -> Vector:
+        """The derivatives of tau(m) by the weights, one column each."""
+        features = self.features(m)
+        if self is Shape.MODEL_1:
+            return np.asarray(-features * (self.throughput(weights, m) ** 2)[..., None])
+        return features
 
 
 MODEL_1 = Shape.MODEL_1
@@ -83,3 +90,10 @@ class Tally:
         """Sum over all samples of (tau_i - tau(m_i))^2, the numerator of eq. 6."""
         m, n, mean, within = self.columns()
         return within + float(n @ (mean - shape.throughput(weights, m)) ** 2)
+
+    def relative_squares(self, shape: Shape, weights: Vector) -> float:
+        """The same with each residual as a share of the curve."""
+        m = np.array(list(self._per_count), dtype=np.float64)
+        n, mean, squares = np.array(list(self._per_count.values()), dtype=np.float64).T
+        tau = shape.throughput(weights, m)
+        return float(((squares + n * (mean - tau) ** 2) / tau**2).sum())
