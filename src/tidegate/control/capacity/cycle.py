@@ -1,4 +1,7 @@
-"""The MST paper's scheduling cycle: plan every S minutes, at its start or U before it."""
+"""The MST paper's scheduling cycle: plan every S minutes, at its start or U before it.
+
+On a pipeline a step takes the place of a minute (`steps`).
+"""
 
 from dataclasses import dataclass
 
@@ -32,7 +35,7 @@ class PlanAhead:
     @property
     def plans_at(self) -> int:
         """The minute of the cycle at which the next one is planned."""
-        return self.cycle.minutes - self.cycle.startup_minutes
+        return -self.cycle.startup_minutes % self.cycle.minutes
 
     def plan(self, machines: int, reason: str, measurement: Measurement) -> Decision:
         """At t - U: request additional machines now, or remember to release some later."""

@@ -47,7 +47,10 @@ class MstPolicy:
         *,
         forecaster: Forecaster | None = None,
         cycle: Cycle | None = None,
+        from_minutes: bool = True,
     ) -> None:
+        """`from_minutes`: whether it learns from measured minutes itself, if it learns at all. On a
+        pipeline the model learns from each saturated micro-batch instead (`on_pipeline`)."""
         self._name = name
         self._techniques = TABLE_III[name]
         if self._techniques.forecast != (forecaster is not None):
@@ -57,6 +60,7 @@ class MstPolicy:
         self._forecaster = forecaster
         self._cycle = cycle or Cycle()
         self._ahead = PlanAhead(self._cycle)
+        self._learns = self._techniques.learning and from_minutes
         self._learned_at = -1
 
     @property
@@ -66,7 +70,7 @@ class MstPolicy:
 
     def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
         """Plan once a cycle, and hold otherwise."""
-        if self._techniques.learning:
+        if self._learns:
             self._learn(measurement)
         minute = self._cycle.minute_of(measurement)
         if self._forecaster is None:
@@ -78,7 +82,10 @@ class MstPolicy:
         if minute == self._ahead.plans_at:
             load, variance = self._highest(self._forecaster)
             machines = self.machines(load, variance, constraints.allowed)
-            return self._ahead.plan(machines, f"a load of {load:.4g} is expected", measurement)
+            reason = f"a load of {load:.4g} is expected"
+            decision = self._ahead.plan(machines, reason, measurement)
+            if minute != 0 or not decision.holds:
+                return decision
         if minute == 0:
             return self._ahead.begin(measurement)
         return hold("within the cycle")

@@ -125,10 +125,12 @@ class PricedCapacity:
 
     def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
         """Learn every minute, plan U before each cycle, and request what the plans need."""
-        self._keep_to(constraints.allowed)
         now = round(measurement.at_s / 60.0)
         self._outlook.observe(measurement.arrival_rate, measurement.at_s)
         self._learn(measurement)
+        if not self._capacity.known:
+            return hold("no minute has shown yet how much the machines can process")
+        self._keep_to(constraints.allowed)
         self._settle(measurement, now)
         begin = now + self._cycle.startup_minutes
         if begin % self._cycle.minutes == 0:
@@ -152,7 +154,8 @@ class PricedCapacity:
         chosen = int(choices[place])
         machines = int(self._counts[chosen])
         gap = "; there are no data now, so the last known load is used" if coming.gap else ""
-        reason = f"a load of {expected:.4g} expected, {late[place]:.2g} minutes late{gap}"
+        share = late[place] / self._cycle.minutes
+        reason = f"a load of {expected:.4g} expected, {share:.2%} of the time late{gap}"
         fewest = self._sustain(expected, measurement.backlog_rows)
         if fewest > machines:
             machines = fewest
@@ -239,7 +242,8 @@ class PricedCapacity:
         if math.isfinite(sample) and sample > 0:
             self._capacity.observe(machines, sample)
             self._learned.add(machines)
-            self._refresh()
+            if self._allowed is not None:
+                self._refresh()
 
     def _keep_to(self, allowed: Bounds) -> None:
         """Weigh the numbers of machines that are allowed.

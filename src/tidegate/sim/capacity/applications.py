@@ -7,6 +7,7 @@ policies never see them, only noisy samples.
 """
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,52 @@ TRAINING_MACHINES = (3, 4, 6, 8, 24)
 FLIGHT_TRAINING_MACHINES = (1, 2, 3, 5, 6, 8, 9, 11, 12, 14)
 MEASUREMENTS_PER_COUNT = 3
 """How often each training count is measured; the paper's fig. 6 shows several marks per count."""
+
+
+class CapacityCase(Protocol):
+    """An application of a backtest: its true capacity, and what a calibration measures of it."""
+
+    @property
+    def name(self) -> str:
+        """The name in tables."""
+        ...
+
+    @property
+    def peak(self) -> float:
+        """What the largest minute of the trace is scaled to."""
+        ...
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation of an interval's capacity, relative to the mean."""
+        ...
+
+    @property
+    def rows_per_unit(self) -> float:
+        """Rows of a pipeline in one unit of load."""
+        ...
+
+    @property
+    def fixed_s(self) -> float:
+        """What a micro-batch of a pipeline takes besides its rows."""
+        ...
+
+    @property
+    def per_task_s(self) -> float:
+        """What each of its tasks adds to that."""
+        ...
+
+    def mean(self) -> Vector:
+        """The true capacity of 1, 2, ... machines, in units of load per second."""
+        ...
+
+    def samples(self, rng: np.random.Generator) -> list[tuple[int, float]]:
+        """Samples of a calibration before the start."""
+        ...
+
+    def measure(self, machines: list[int], rng: np.random.Generator) -> list[tuple[int, float]]:
+        """Further samples at these machine counts."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +86,12 @@ class ModelledApplication:
     peak_machines: int = 100
     """The number of machines at which the capacity is 4 % above the peak."""
     training_machines: tuple[int, ...] = TRAINING_MACHINES
+    rows_per_unit: float = 1000.0
+    """Rows of a pipeline in a megabyte: rows of a kilobyte."""
+    fixed_s: float = 0.3
+    """What a micro-batch takes besides its rows: that of a small pipeline on Spark."""
+    per_task_s: float = 0.0
+    """What each task adds to that; the paper's curves have no such part."""
 
     def mean(self) -> Vector:
         """mu_m for m = 1 to max_machines, MB/s; 4 % above the peak at `peak_machines`."""

@@ -1,8 +1,8 @@
-"""A grid of backtests: every policy, application and seed over one trace."""
+"""A grid of backtests: policies, applications and seeds over one trace or several."""
 
 import multiprocessing
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -11,12 +11,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.control.assemble import MACHINE_POLICIES, MachineInputs, machine_policy
+from tidegate.control.assemble import (
+    FORGETTING,
+    MACHINE_POLICIES,
+    MachineInputs,
+    machine_policy,
+)
 from tidegate.control.capacity.cycle import Cycle
 from tidegate.control.capacity.mst import TABLE_III
 from tidegate.control.capacity.priced import Tuning
-from tidegate.control.names import PRICED, PRICED_BY_CYCLE
+from tidegate.control.names import (
+    ALIASES,
+    PIPELINE_POLICIES,
+    PRICED,
+    PRICED_BY_CYCLE,
+    policy_name,
+)
 from tidegate.control.policy import Policy
+from tidegate.control.policy_text import split_policy
 from tidegate.errors import AskedWrongly, nearest
 from tidegate.forecast import Forecast
 from tidegate.forecast.analogues import WindowOutlook
@@ -24,7 +36,7 @@ from tidegate.models.capacity.bayes import BayesianCapacity
 from tidegate.models.capacity.choice import choose, disagreements
 from tidegate.models.capacity.curves import CapacityCurve, FitRefused, fit
 from tidegate.models.capacity.shapes import Shape
-from tidegate.sim.capacity.applications import ModelledApplication
+from tidegate.sim.capacity.applications import CapacityCase
 from tidegate.sim.capacity.cluster import CYCLE_MINUTES, Cluster, ClusterRun, cluster, simulate
 from tidegate.sim.capacity.forecasts import (
     ReplayedForecaster,
@@ -32,6 +44,7 @@ from tidegate.sim.capacity.forecasts import (
     arma_table,
     outlook_table,
 )
+from tidegate.sim.capacity.on_pipeline import PipelineSettings, run_on_pipeline
 
 Vector = NDArray[np.float64]
 
@@ -39,8 +52,15 @@ FEWEST_ROWS = 100 + CYCLE_MINUTES + 2
 """The shortest trace: the paper's ARMA fits 100 minutes and forecasts U and a cycle beyond."""
 
 
+ON_PIPELINE = "pipeline:"
+"""Written before the name of a policy that exists for machines as well, to run it on a pipeline."""
+
+
 def policies(name: str) -> list[str]:
-    """The policy with this name or number in table III, or every one for `all`."""
+    """The policy with this name or number in table III, or all for machines for `all`.
+
+    A name that no policy for machines has is one for pipelines, such as `latency`.
+    """
     if name == "all":
         return list(MACHINE_POLICIES)
     if name in MACHINE_POLICIES:
@@ -48,7 +68,18 @@ def policies(name: str) -> list[str]:
     numbered = [policy for policy in TABLE_III if policy.split(":")[0] == name]
     if numbered:
         return numbered
-    raise AskedWrongly(f"No policy is named '{name}'{nearest(name, MACHINE_POLICIES)}")
+    if name.startswith(ON_PIPELINE):
+        return [f"{ON_PIPELINE}{policy_name(name.removeprefix(ON_PIPELINE))}"]
+    base, _ = split_policy(name)
+    known = (*MACHINE_POLICIES, *PIPELINE_POLICIES, *ALIASES)
+    if base not in known:
+        raise AskedWrongly(f"No policy is named '{base}'{nearest(base, known)}")
+    return [policy_name(name)]
+
+
+def runs_on_pipeline(name: str) -> bool:
+    """Whether a policy, named as `policies` does, runs on a simulated pipeline."""
+    return name not in MACHINE_POLICIES
 
 
 class TraceForecasts:
@@ -93,7 +124,7 @@ def make_policy(
             rho=rho,
             curve=lambda: trained_curve(body),
             capacity=lambda: BayesianCapacity(
-                body.training, max_machines=body.max_machines, forgetting=0.999
+                body.training, max_machines=body.max_machines, forgetting=FORGETTING
             ),
             forecaster=lambda: ReplayedForecaster(shared.arma, scale),
             outlook=lambda minutes: ReplayedOutlook(
@@ -122,14 +153,17 @@ def trained_curve(body: Cluster) -> CapacityCurve:
 
 def run_one(
     name: str,
-    application: ModelledApplication,
+    application: CapacityCase,
     seed: int,
     rho: float,
     shared: TraceForecasts,
     tuning: Tuning | None = None,
+    pipeline: PipelineSettings | None = None,
 ) -> tuple[Cluster, ClusterRun]:
     """One policy, application and seed over the whole trace."""
     body = cluster(shared.trace, application, seed)
+    if runs_on_pipeline(name):
+        return body, run_on_pipeline(name.removeprefix(ON_PIPELINE), body, pipeline)
     policy = make_policy(name, body, rho, shared, tuning)
     at_once = name == "ground-truth"  # m_t of eq. 23 has no start-up time
     run = simulate(policy, body, startup_minutes=0) if at_once else simulate(policy, body)
@@ -154,6 +188,8 @@ class Score:
     scalings: int
     billed_vs_truth: float
     """Eq. 23 if machines are also paid for while they start."""
+    within_target: float | None = None
+    """On a pipeline: time within the latency target, in per cent."""
 
 
 def score(name: str, seed: int, body: Cluster, run: ClusterRun, startup_minutes: int = 2) -> Score:
@@ -171,47 +207,81 @@ def score(name: str, seed: int, body: Cluster, run: ClusterRun, startup_minutes:
         max_backlog=float(run.backlog.max()),
         scalings=run.scalings,
         billed_vs_truth=(machine_minutes + starting) / float(needed.sum()),
+        within_target=None if run.within_target is None else 100.0 * run.within_target,
     )
 
 
-Job = tuple[str, ModelledApplication, int]
+@dataclass(frozen=True, slots=True)
+class BacktestJob:
+    """One run of a grid: a policy, an application and a seed over one of its weeks."""
+
+    policy: str
+    application: CapacityCase
+    seed: int
+    rho: float
+    week: str = ""
+    """The name of the week, where a grid has several."""
 
 
 def grid(
     shared: TraceForecasts,
     names: list[str],
-    apps: list[ModelledApplication],
+    apps: Sequence[CapacityCase],
     seeds: int,
     rho: float,
     *,
     processes: int | None = None,
     tuning: Tuning | None = None,
+    pipeline: PipelineSettings | None = None,
 ) -> Iterator[Score]:
-    """Run every combination, in as many processes as there are cores; yield scores in order."""
-    jobs: list[Job] = [(name, app, seed) for name in names for app in apps for seed in range(seeds)]
-    shared.prepare(names)
+    """Run every combination over one week; yield scores in order."""
+    jobs = [
+        BacktestJob(name, app, seed, rho) for name in names for app in apps for seed in range(seeds)
+    ]
+    return run_jobs(jobs, {"": shared}, processes=processes, tuning=tuning, pipeline=pipeline)
+
+
+def run_jobs(
+    jobs: Sequence[BacktestJob],
+    weeks: Mapping[str, TraceForecasts],
+    *,
+    processes: int | None = None,
+    tuning: Tuning | None = None,
+    pipeline: PipelineSettings | None = None,
+) -> Iterator[Score]:
+    """Run the jobs in as many processes as there are cores; yield scores in their order."""
+    for name, shared in weeks.items():
+        shared.prepare(list(dict.fromkeys(job.policy for job in jobs if job.week == name)))
     workers = min(processes or os.cpu_count() or 1, len(jobs))
+    given: dict[str, Any] = {"weeks": weeks, "tuning": tuning, "pipeline": pipeline}
     if workers <= 1:
-        for name, app, seed in jobs:
-            body, run = run_one(name, app, seed, rho, shared, tuning)
-            yield score(name, seed, body, run)
+        for job in jobs:
+            yield _run_job(job, **given)
         return
     _INHERITED.clear()
-    _INHERITED.update(shared=shared, rho=rho, tuning=tuning)
+    _INHERITED.update(given)
     # Fork, so that the processes share the tables and nothing is copied through a pipe.
     context = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        yield from pool.map(_job, jobs, chunksize=max(1, len(jobs) // (workers * 8)))
+        yield from pool.map(_inherited_job, jobs, chunksize=max(1, len(jobs) // (workers * 8)))
     _INHERITED.clear()
 
 
 _INHERITED: dict[str, Any] = {}
 
 
-def _job(job: Job) -> Score:
-    name, app, seed = job
-    inherited = _INHERITED
-    body, run = run_one(name, app, seed, inherited["rho"], inherited["shared"], inherited["tuning"])
+def _inherited_job(job: BacktestJob) -> Score:
+    return _run_job(job, **_INHERITED)
+
+
+def _run_job(
+    job: BacktestJob,
+    weeks: Mapping[str, TraceForecasts],
+    tuning: Tuning | None,
+    pipeline: PipelineSettings | None,
+) -> Score:
+    name, seed, shared = job.policy, job.seed, weeks[job.week]
+    body, run = run_one(name, job.application, seed, job.rho, shared, tuning, pipeline)
     return score(name, seed, body, run)
 
 
@@ -224,8 +294,8 @@ def rows(scores: list[Score]) -> list[dict[str, Any]]:
     for (app, policy), group in groups.items():
         columns = [asdict(one) for one in group]
         mean = {
-            key: float(np.mean([column[key] for column in columns]))
-            for key in columns[0]
+            key: None if first is None else float(np.mean([column[key] for column in columns]))
+            for key, first in columns[0].items()
             if key not in ("app", "policy", "seed")
         }
         means.append({"app": app, "policy": policy, **mean})

@@ -17,7 +17,7 @@ from tidegate.control.constraints import Constraints
 from tidegate.control.measurement import Measurement
 from tidegate.control.policy import Policy
 from tidegate.errors import AskedWrongly
-from tidegate.sim.capacity.applications import ModelledApplication
+from tidegate.sim.capacity.applications import CapacityCase
 
 Vector = NDArray[np.float64]
 Machines = NDArray[np.int64]
@@ -34,7 +34,7 @@ BUSY_NOISE = 0.05
 class Cluster:
     """One application under one trace, with one draw of its noise, the same for every policy."""
 
-    application: ModelledApplication
+    application: CapacityCase
     load: Vector
     """lambda_t in MB/s, one value per minute."""
     mean_capacity: Vector
@@ -76,7 +76,7 @@ class Cluster:
         return np.repeat(cycles, CYCLE_MINUTES)[: len(needed)]
 
 
-def scale_to_peak(trace: Vector, application: ModelledApplication) -> Vector:
+def scale_to_peak(trace: Vector, application: CapacityCase) -> Vector:
     """Scale the trace to MB/s: its largest minute becomes the application's peak of table II.
 
     The curves sustain 1.04 times the peak with about 100 of 128 machines (14 of 16 for the
@@ -90,7 +90,7 @@ def scale_to_peak(trace: Vector, application: ModelledApplication) -> Vector:
     return np.asarray(trace * (application.peak / peak))
 
 
-def cluster(trace: Vector, application: ModelledApplication, seed: int) -> Cluster:
+def cluster(trace: Vector, application: CapacityCase, seed: int) -> Cluster:
     """Set up this application under this trace, with the noise of this seed."""
     rng = np.random.default_rng([seed, *application.name.encode()])
     training = tuple(application.samples(rng))
@@ -105,17 +105,19 @@ def cluster(trace: Vector, application: ModelledApplication, seed: int) -> Clust
 class ClusterRun:
     """The course of a run, with one entry per minute."""
 
-    machines: Machines
-    """Machines that have started: eq. 23 counts these."""
+    machines: Machines | Vector
+    """Machines that have started: eq. 23 counts these. On a pipeline, their mean in each minute."""
     capacity: Vector
     backlog: Vector
     """Backlog in MB at the end of each minute."""
-    satisfied: NDArray[np.bool_]
-    """I(tau_tru(m_t) > lambda_t) of eq. 22."""
+    satisfied: NDArray[np.bool_] | Vector
+    """I(tau_tru(m_t) > lambda_t) of eq. 22. On a pipeline, the share of each minute."""
     scalings: int
     """How often the requested number of machines changed."""
     started: int
     """The total number of machines started."""
+    within_target: float | None = None
+    """On a pipeline: the share of the time within the latency target."""
 
     @property
     def qos(self) -> float:
