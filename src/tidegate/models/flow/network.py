@@ -1,12 +1,12 @@
-"""A topology as a flow network: its maximum flow, its cuts, and where there is spare capacity.
+"""A topology as a flow network: its flows, its maximum flow, and how a flow is improved.
 
 Vertices are the tasks of operators, and edges their links. An edge has a capacity c and carries a
-flow f, both in rows per second (Flink-ER 2.2). The improving network has the spare capacity, and
-its paths show how to use it (eq. 2, 3). The minimum cut that keeps the tasks of each operator on
-one side (eq. 4) limits the whole topology. Capacities are in rows of the source, that is, divided
-by the visit ratio, so that flow is conserved at every vertex.
+flow f, both in rows per second (Flink-ER 2.2). Capacities are in rows of the source, that is,
+divided by the visit ratio, so that flow is conserved at every vertex. `models/flow/improving.py`
+has the room that a flow leaves, and `models/flow/cuts.py` what limits it.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -17,11 +17,12 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from tidegate.errors import AskedWrongly
-from tidegate.models.flow.limiting import LIMITING
+from tidegate.models.flow.improving import AugmentingPath, ImprovingNetwork
 
 Vector = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
 
+_UNLIMITED = "nothing limits this flow network; give a capacity to an edge on every path"
 _WHOLE = 2**30
 """Capacities are scaled to integers up to this, because the solver uses 32 bits."""
 _FINE = 4
@@ -95,13 +96,15 @@ class FlowNetwork:
         )
 
     def maximum_flow(self) -> "Flow":
-        """A maximum flow from the source to the sink."""
-        flow = _maximum(self)
+        """A maximum flow from the source to the sink, by SciPy's solver."""
+        flow = largest_flow(self)
         if flow.value > self.capacities[np.isfinite(self.capacities)].sum():
-            raise AskedWrongly(
-                "nothing limits this flow network; give a capacity to an edge on every path"
-            )
+            raise AskedWrongly(_UNLIMITED)
         return flow
+
+    def carrying(self, rate: float = math.inf) -> "Flow":
+        """A flow of this value, or a maximum flow if that is less, by augmenting paths alone."""
+        return Flow(self, np.zeros(len(self.capacities))).raised(rate)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,49 +122,48 @@ class Flow:
         out = self.carried[network.tails == network.source].sum()
         return float(out - self.carried[network.heads == network.source].sum())
 
-    def improving(self) -> sparse.csr_array:
+    def improving(self) -> ImprovingNetwork:
         """The improving network: c - f along each edge, and f against it."""
-        network, size = self.network, len(self.network.operators)
-        improve = np.maximum(network.capacities - self.carried, 0.0)
-        return _matrix(
-            np.concatenate([improve, self.carried]),
-            np.concatenate([network.tails, network.heads]),
-            np.concatenate([network.heads, network.tails]),
-            size,
-        )
-
-    def augmenting_path(self, least: float = 0.0) -> tuple[list[int], float]:
-        """A path from source to sink with the fewest edges, and its spare capacity (eq. 2).
-
-        Edges with spare capacity of at most `least` count as full. The result is ([], 0.0) if there
-        is no path: the flow is then the maximum. Nothing calls this yet: the Flink-ER policy will,
-        to send backlog along augmenting paths (Alg. 2).
-        """
-        room = self.improving()
-        room.data[room.data <= least] = 0.0
-        room.eliminate_zeros()
         network = self.network
-        _, before = csgraph.breadth_first_order(room, network.source, directed=True)
-        if before[network.sink] < 0:
-            return [], 0.0
-        path = [network.sink]
-        while path[-1] != network.source:
-            path.append(int(before[path[-1]]))
-        path.reverse()
-        return path, min(float(room[a, b]) for a, b in pairwise(path))
+        edges = zip(
+            network.tails.tolist(),
+            network.heads.tolist(),
+            network.capacities.tolist(),
+            self.carried.tolist(),
+            strict=True,
+        )
+        return ImprovingNetwork.of(edges, source=network.source, sink=network.sink)
 
-    def augmented(self, path: Sequence[int], more: float) -> "Flow":
+    def raised(self, more: float = math.inf) -> "Flow":
+        """The flow with so many more rows per second, or as many as there is room for.
+
+        This is the loop of algorithm 2: as long as rows are left over and there is an augmenting
+        path, send along it what it has room for (eq. 3).
+        """
+        flow, capacities = self, self.network.capacities
+        finite = capacities[np.isfinite(capacities)]
+        least = 1e-9 * min(more, float(finite.max(initial=0.0)))
+        while more > least and (path := flow.improving().path(least)) is not None:
+            sent = min(path.room, more)
+            if math.isinf(sent):
+                raise AskedWrongly(_UNLIMITED)
+            flow = flow.augmented(path, sent)
+            more -= sent
+        return flow
+
+    def augmented(self, path: AugmentingPath, more: float | None = None) -> "Flow":
         """The flow with `more` sent along a path of the improving network (eq. 3).
 
-        Nothing calls this yet: the Flink-ER policy will, with `augmenting_path` (Alg. 2).
+        Without `more` it is all that the path has room for.
         """
         network = self.network
+        more = path.room if more is None else more
         place = {
             (int(tail), int(head)): index
             for index, (tail, head) in enumerate(zip(network.tails, network.heads, strict=True))
         }
         carried = self.carried.copy()
-        for tail, head in pairwise(path):
+        for tail, head in pairwise(path.vertices):
             left = more
             back = place.get((head, tail))
             if back is not None:  # first reduce the flow in the opposite direction
@@ -170,121 +172,10 @@ class Flow:
                 left -= taken
             if left > 0.0:
                 carried[place[tail, head]] += left
-        return Flow(network, carried)
-
-    def least_cut(self) -> "Cut":
-        """The cut that this flow fills, if it is a maximum flow (max flow = min cut)."""
-        scale = max(self.value, 1e-300)
-        room = self.improving()
-        room.data[room.data <= 1e-6 * scale] = 0.0
-        room.eliminate_zeros()
-        return _cut(self.network, room)
+        return Flow(network, np.minimum(carried, network.capacities))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Cut:
-    """A cut D = (X, Y), with the source in X and the sink in Y."""
-
-    network: FlowNetwork
-    behind: npt.NDArray[np.bool_]
-    """Which vertices are in Y."""
-
-    @property
-    def crossing(self) -> npt.NDArray[np.bool_]:
-        """Which edges go from X to Y."""
-        return np.asarray(~self.behind[self.network.tails] & self.behind[self.network.heads])
-
-    @property
-    def capacity(self) -> float:
-        """c(X, Y) of eq. 4."""
-        return float(self.network.capacities[self.crossing].sum())
-
-    def carries(self, flow: Flow) -> float:
-        """f(X, Y) of eq. 5: forward minus backward flow, which is |f| for every cut."""
-        network = self.network
-        back = self.behind[network.tails] & ~self.behind[network.heads]
-        return float(flow.carried[self.crossing].sum() - flow.carried[back].sum())
-
-    @property
-    def first_operators(self) -> tuple[int, ...]:
-        """The operators right behind the cut, which need more tasks."""
-        heads = self.network.operators[self.network.heads[self.crossing]]
-        return tuple(int(number) for number in np.unique(heads))
-
-
-def least_cut_together(network: FlowNetwork) -> Cut:
-    """The minimum cut that keeps every operator's tasks on one side, over the operators.
-
-    Nothing calls this yet: the Flink-ER policy will, to name the one bottleneck of a pipeline
-    whose tasks differ in capacity (eq. 4).
-    """
-    return network.together().maximum_flow().least_cut()
-
-
-def limiting_cuts(network: FlowNetwork, value: float, share: float = LIMITING) -> tuple[Cut, ...]:
-    """For every operator right behind a cut with f >= share c (eq. 11), its minimum such cut.
-
-    A flow has the same value across every cut, so a cut is limiting if its capacity is at most
-    value / share. There are too many cuts to try each. But a cut right before an operator crosses
-    an edge to that operator, and the minimum cut across a given edge is a maximum flow with the
-    edge's tail joined to the source and its head joined to the sink.
-    """
-    if not LIMITING <= share <= 1.0:
-        raise AskedWrongly(f"the share is {share:g}, but must be from {LIMITING} to 1")
-    if value <= 0.0:
-        return ()
-    whole = network.together()
-    most = value / share * (1.0 + 1e-9)
-    found: dict[int, Cut] = {}
-    for tail, head, capacity in zip(whole.tails, whole.heads, whole.capacities, strict=True):
-        if capacity > most or tail == whole.sink or head == whole.source:
-            continue
-        cut = _cut_across(whole, int(tail), int(head))
-        name = int(whole.operators[head])
-        if cut.capacity <= most and (name not in found or cut.capacity < found[name].capacity):
-            found[name] = cut
-    return tuple(found[name] for name in sorted(found))
-
-
-def route_weights(flow: Flow, operator: int) -> Vector:
-    """The shares of a flow that the tasks of an operator get, in the order of its vertices.
-
-    For an operator without state any task may take any row, so the backlog can follow a maximum
-    flow: each task gets rows in proportion to its flow. Equal tasks get equal shares.
-    Nothing calls this yet: the routes of map stages will, once tasks differ in capacity (Alg. 2).
-    """
-    network = flow.network
-    tasks = np.flatnonzero(network.operators == operator)
-    taken = np.zeros(len(network.operators))
-    np.add.at(taken, network.heads, flow.carried)
-    total = taken[tasks].sum()
-    if total <= 0.0:
-        return np.full(len(tasks), 1.0 / max(len(tasks), 1))
-    return np.asarray(taken[tasks] / total, dtype=np.float64)
-
-
-def _cut_across(network: FlowNetwork, tail: int, head: int) -> Cut:
-    size = len(network.operators)
-    ends = [(network.source, tail), (head, network.sink)]
-    extra = [(a, b) for a, b in ends if a != b]
-    joined = FlowNetwork.of(
-        [
-            *zip(
-                network.tails.tolist(),
-                network.heads.tolist(),
-                network.capacities.tolist(),
-                strict=True,
-            ),
-            *((a, b, np.inf) for a, b in extra),
-        ],
-        source=network.source,
-        sink=network.sink,
-        operators=range(size),
-    )
-    return Cut(network, _maximum(joined).least_cut().behind)
-
-
-def _maximum(network: FlowNetwork) -> Flow:
+def largest_flow(network: FlowNetwork) -> Flow:
     """A maximum flow by SciPy's solver, which works with integers.
 
     No edge carries more than the whole flow, so capacities are cut off at a bound on the flow and
@@ -300,8 +191,9 @@ def _maximum(network: FlowNetwork) -> Flow:
         float(capacities[network.tails == network.source].sum()),
         float(capacities[network.heads == network.sink].sum()),
     )
-    if bound <= 0.0 or not _reaches(network, capacities):
-        return Flow(network, np.zeros(len(capacities)))
+    nothing = Flow(network, np.zeros(len(capacities)))
+    if bound <= 0.0 or nothing.improving().path() is None:
+        return nothing
     while True:
         unit = bound / _WHOLE
         whole = np.floor(np.minimum(capacities, bound) / unit).astype(np.int32)
@@ -316,30 +208,3 @@ def _maximum(network: FlowNetwork) -> Flow:
     net = answer.flow.tocsr()
     carried = np.maximum(np.asarray(net[network.tails, network.heads]).ravel(), 0)
     return Flow(network, np.minimum(carried * unit, network.capacities))
-
-
-def _reaches(network: FlowNetwork, capacities: Vector) -> bool:
-    open_edges = capacities > 0.0
-    links = _matrix(
-        np.ones(int(open_edges.sum())),
-        network.tails[open_edges],
-        network.heads[open_edges],
-        len(network.operators),
-    )
-    order = csgraph.breadth_first_order(
-        links, network.source, directed=True, return_predecessors=False
-    )
-    return bool((order == network.sink).any())
-
-
-def _cut(network: FlowNetwork, room: sparse.csr_array) -> Cut:
-    reached = csgraph.breadth_first_order(
-        room, network.source, directed=True, return_predecessors=False
-    )
-    behind = np.ones(len(network.operators), dtype=np.bool_)
-    behind[reached] = False
-    return Cut(network, behind)
-
-
-def _matrix(values: Vector, tails: Places, heads: Places, size: int) -> sparse.csr_array:
-    return sparse.csr_array((values, (tails, heads)), shape=(size, size))

@@ -1,9 +1,11 @@
 """The capacity of a task or link of a flow network, computed at first and then by feedback.
 
 Flink-ER starts from the bandwidth that is left for data, divided by the size of a row (eq. 9, 10),
-and then corrects the capacity by the measured latency (eq. 13, 14). Tidegate also knows the service
-rate of a task, which limits it as well.
+and then corrects the capacity by the measured latency (eq. 13, 14). Tidegate also measures the
+service rate of a task, which limits it as well.
 """
+
+import math
 
 from tidegate.errors import AskedWrongly
 
@@ -14,18 +16,12 @@ _FAR_BELOW = 0.5
 
 
 def data_bandwidth(bandwidth_bytes_s: float, *taken_bytes_s: float) -> float:
-    """N(data): the bandwidth minus that of the system, heartbeats, checkpoints etc. (eq. 9).
-
-    Nothing calls this yet: the Flink-ER policy will, for the first capacity of a link.
-    """
+    """N(data): the bandwidth minus that of the system, heartbeats, checkpoints etc. (eq. 9)."""
     return max(bandwidth_bytes_s - sum(taken_bytes_s), 0.0)
 
 
 def link_capacity(data_bytes_s: float, row_bytes: float, links: int = 1) -> float:
-    """Rows per second of one link into a task; all its links share the bandwidth (eq. 10).
-
-    Nothing calls this yet: the Flink-ER policy will, for the first capacity of a link.
-    """
+    """Rows per second of one link into a task; all its links share the bandwidth (eq. 10)."""
     if row_bytes <= 0.0 or links < 1:
         raise AskedWrongly(
             f"rows of {row_bytes:g} bytes on {links} links have no capacity; give a size above 0"
@@ -34,12 +30,16 @@ def link_capacity(data_bytes_s: float, row_bytes: float, links: int = 1) -> floa
     return data_bytes_s / (links * row_bytes)
 
 
-def task_capacity(service_rate: float, links_rows_s: float = float("inf")) -> float:
-    """Rows per second that a task can take: the smaller of its service rate and its links' rate.
+def task_capacity(service_rate: float, links_rows_s: float = math.inf) -> float:
+    """Rows per second that a task can take, by its service rate and the rate of its links.
 
-    Nothing calls this yet: the Flink-ER policy will, where a link limits before the task does.
+    A Spark task first receives its rows, which are sorted behind the shuffle, and then works on
+    them. The two take turns, so their times for a row add up. In a pipelined engine they overlap,
+    and the smaller rate would be the capacity.
     """
-    return min(service_rate, links_rows_s)
+    if min(service_rate, links_rows_s) <= 0.0:
+        return 0.0
+    return 1.0 / (1.0 / service_rate + 1.0 / links_rows_s)
 
 
 def latency_capacity(latency_s: float, at_once: float = 1.0) -> float:

@@ -20,8 +20,11 @@ from tidegate.models.flow.network import FlowNetwork
 
 Vector = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 _LONGEST_TURN = 1e12
+WORTH = 0.01
+"""More tasks are worth being started if they save at least this share of their segment's load."""
 FIRST = 2
 """The number of the first segment in the network; 0 and 1 are the source and the sink."""
 
@@ -35,11 +38,22 @@ class StageFlow:
     demand: Vector
     """lambda_i delta_i / mu_i: how many tasks the operator's rows keep busy."""
     tasks: Vector
+    hosted: Mask | None = None
+    """The operators that have no tasks of their own; None: all have. They run in as many tasks as
+    their rows have partitions, on the cores that their segment has anyway."""
 
     @property
     def turns(self) -> Vector:
         """The share of the time for which each operator's tasks are busy."""
-        return np.minimum(self.demand / self.tasks, _LONGEST_TURN)
+        return np.minimum(self.demand / self._at_a_time, _LONGEST_TURN)
+
+    @property
+    def _at_a_time(self) -> Vector:
+        """How many tasks of each operator run at a time: hosted ones only have their segment's."""
+        if self.hosted is None:
+            return self.tasks
+        within = np.minimum(self.tasks, self.widths[self.segments])
+        return np.where(self.hosted, within, self.tasks)
 
     @property
     def loads(self) -> Vector:
@@ -48,7 +62,7 @@ class StageFlow:
 
     def first_behind(self, segment: int) -> int:
         """The operator of a segment where one more task saves the most time."""
-        saved = self._saved()
+        saved = self.saved()
         saved[self.segments != segment] = -1.0
         return int(np.argmax(saved))
 
@@ -60,61 +74,81 @@ class StageFlow:
         loads = self.loads
         worst = int(np.argmax(loads))
         others = np.delete(loads, worst).max(initial=0.0)
-        left = np.maximum(loads[worst] - self._saved(), others)
+        left = np.maximum(loads[worst] - self.saved(), others)
         gains = loads[worst] / np.maximum(left, 1e-300) - 1.0
         helps = (self.segments == worst) & (loads[worst] > 0.0)
         return np.where(helps, gains, 0.0)
 
-    def network(self, rate: float) -> FlowNetwork:
-        """The flow network in rows of the source: source, operators in their order, sink.
+    @property
+    def widths(self) -> Vector:
+        """The tasks of each segment's widest stage: as many cores as the segment can use.
+
+        Hosted operators count only in a segment that has no others.
+        """
+        widths = np.zeros(int(self.segments.max(initial=-1)) + 1)
+        own = np.ones(len(self.tasks), dtype=np.bool_) if self.hosted is None else ~self.hosted
+        np.maximum.at(widths, self.segments[own], self.tasks[own])
+        only_hosted = widths[self.segments] == 0.0
+        np.maximum.at(widths, self.segments[only_hosted], self.tasks[only_hosted])
+        return widths
+
+    def network(self, rate: float, usable: Vector | None = None) -> FlowNetwork:
+        """The flow network in rows of the source: source, operators segment by segment, sink.
 
         The operators of a segment count as one operator with many tasks, because a cut between two
-        stages of a batch has the capacity of the whole batch.
+        stages of a batch has the capacity of the whole batch. `usable` is the share of each
+        segment's capacity that may be filled; infinite for a segment that is not to limit.
         """
         count = len(self.segments)
         with np.errstate(divide="ignore"):
             capacities = np.where(self.loads > 0.0, rate / self.loads, np.inf)
+        if usable is not None:
+            capacities = capacities * usable
+        # No row may come back to a segment: the flow could go around what lies between.
+        ordered = np.sort(self.segments)
         ways = [
             (place, place + 1, float(capacities[segment]))
-            for place, segment in enumerate(self.segments.tolist())
+            for place, segment in enumerate(ordered.tolist())
         ]
-        operators = [0, *(self.segments + FIRST).tolist(), 1]
+        operators = [0, *(ordered + FIRST).tolist(), 1]
         return FlowNetwork.of(
             [*ways, (count, count + 1, np.inf)], source=0, sink=count + 1, operators=operators
         )
 
-    def fewest_tasks(self, load: float, least: Vector, most: Vector) -> Vector:
-        """The smallest total of tasks, within `least` and `most`, with this load in every segment.
+    def fewest_tasks(self, loads: Vector, least: Vector, most: Vector) -> Vector:
+        """The tasks on the fewest cores with at most these loads, one for each segment.
 
-        Minimising sum k_i with sum d_i / k_i <= load gives k_i = sqrt(d_i) sum_j sqrt(d_j) / load
-        (Lagrange). An operator that would need more than its `most` gets `most`, and the others
-        share the rest of the load.
+        The stages of a segment take turns on the same cores. So the fewest cores are the smallest
+        w with sum d_i / min(w, most_i) <= load, or the most tasks of any stage if none is enough.
+        A stage that gains little from its last tasks does without them, because each task has to
+        be started: it gets the fewest with at most `WORTH` of the load more.
         """
         tasks = np.maximum(least, 1.0)
-        for segment in np.unique(self.segments):
+        most = np.maximum(most, tasks)
+        for segment in range(len(self.loads)):
             part = self.segments == segment
-            tasks[part] = _fewest(self.demand[part], load, tasks[part], most[part])
+            demand, lower, upper = self.demand[part], tasks[part], most[part]
+            full = np.clip(_fewest_cores(demand, loads[segment], lower, upper), lower, upper)
+            spared = demand / full + WORTH * loads[segment]
+            tasks[part] = np.clip(np.ceil(demand / spared - 1e-9), lower, full)
         return tasks
 
-    def _saved(self) -> Vector:
+    def saved(self) -> Vector:
         """The share of the time that one more task would save, for each operator."""
         return self.turns / (self.tasks + 1.0)
 
 
-def _fewest(demand: Vector, load: float, least: Vector, most: Vector) -> Vector:
-    tasks = least.copy()
-    free = np.ones(len(demand), dtype=np.bool_)
-    for _ in range(len(demand)):
-        left = load - float((demand[~free] / tasks[~free]).sum())
-        if left <= 0.0:
-            tasks[free] = most[free]
-            break
-        roots = np.sqrt(demand[free])
-        wanted = np.ceil(roots * roots.sum() / left - 1e-9)
-        full = np.zeros_like(free)
-        full[free] = wanted > most[free]
-        tasks[free] = np.clip(wanted, least[free], most[free])
-        if not full.any():
-            break
-        free &= ~full
-    return np.asarray(np.maximum(tasks, least), dtype=np.float64)
+def _fewest_cores(demand: Vector, load: float, least: Vector, most: Vector) -> float:
+    """The fewest cores with this load, by bisection: the load falls with every core."""
+
+    def fits(cores: float) -> bool:
+        return float((demand / np.clip(cores, least, most)).sum()) <= load * (1.0 + 1e-9)
+
+    low, high = 1.0, float(most.max())
+    while low < high:
+        middle = (low + high) // 2.0
+        if fits(middle):
+            high = middle
+        else:
+            low = middle + 1.0
+    return low

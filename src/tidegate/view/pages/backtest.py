@@ -18,7 +18,7 @@ class Shown:
     """MB/s, the same for every policy."""
     capacity: NDArray[np.float64]
     """MB/s that its machines sustained."""
-    machines: NDArray[np.int64]
+    machines: NDArray[np.int64] | NDArray[np.float64]
     backlog: NDArray[np.float64]
     """MB."""
 

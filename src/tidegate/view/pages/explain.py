@@ -18,7 +18,9 @@ from tidegate.view.explain import bottlenecks_of, explain
 from tidegate.view.explanation import Explanation
 from tidegate.view.pages.chart import calm, chart_over_time, over_time
 from tidegate.view.pages.columns import RunColumns, columns_of
+from tidegate.view.pages.networks import networks
 from tidegate.view.pages.style import BLUE, GREY, ORANGE, RED, STYLE, TEMPLATE
+from tidegate.view.pages.table import html_table
 
 _LABEL = (
     "Charts over time: which operator was the bottleneck, its load, load against capacity,"
@@ -27,9 +29,16 @@ _LABEL = (
 
 
 def write_page(
-    records: Sequence[Record], path: str | Path, title: str, left_out: Sequence[str] = ()
+    records: Sequence[Record],
+    path: str | Path,
+    title: str,
+    left_out: Sequence[str] = (),
+    at_s: float | None = None,
 ) -> None:
-    """Write the page of these records, given oldest first."""
+    """Write the page of these records, given oldest first.
+
+    The flow network is drawn where it was fullest, or `at_s` seconds after the start.
+    """
     path = Path(path)
     if not path.parent.is_dir():
         raise AskedWrongly(
@@ -40,7 +49,7 @@ def write_page(
     from bokeh.layouts import column
     from bokeh.resources import INLINE
 
-    told = explain(records)
+    told = explain(records, at_s)
     run = columns_of(records)
     page = file_html(
         column(*_charts(records, run, told), sizing_mode="stretch_width"),
@@ -51,7 +60,7 @@ def write_page(
             "style": STYLE,
             "label": _LABEL,
             "above": _above(title, told, left_out),
-            "below": _spans(told, run) + _steps(told, run),
+            "below": networks(told.networks) + _spans(told, run) + _steps(told, run),
         },
     )
     path.write_text(page, encoding="utf-8")
@@ -235,7 +244,7 @@ def _spans(told: Explanation, run: RunColumns) -> str:
         "one more gives",
         "seconds limiting",
     )
-    return _table(
+    return html_table(
         "bottlenecks", "Where the bottleneck was", labels, rows, numbers={0, 1, 4, 5, 6, 7}
     )
 
@@ -248,33 +257,7 @@ def _steps(told: Explanation, run: RunColumns) -> str:
         for step in told.steps
     ]
     labels = (run.unit, "what", "outcome", "why", "what it did")
-    return _table("decisions", "Decisions, and what they did", labels, rows, numbers={0})
-
-
-def _table(
-    name: str,
-    title: str,
-    labels: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    numbers: set[int],
-) -> str:
-    def kind(place: int) -> str:
-        return ' class="number"' if place in numbers else ""
-
-    head = "".join(
-        f'<th scope="col"{kind(place)}>{escape(label)}</th>' for place, label in enumerate(labels)
-    )
-    body = "".join(
-        "<tr>"
-        + "".join(f"<td{kind(place)}>{escape(cell)}</td>" for place, cell in enumerate(row))
-        + "</tr>"
-        for row in rows
-    )
-    return (
-        f'<h2 id="{name}">{escape(title)}</h2><div class="scroll" tabindex="0" role="region" '
-        f'aria-labelledby="{name}"><table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
-    )
+    return html_table("decisions", "Decisions, and what they did", labels, rows, numbers={0})
 
 
 def _tasks(least: int, most: int) -> str:

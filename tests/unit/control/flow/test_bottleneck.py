@@ -2,33 +2,22 @@
 
 import dataclasses
 import io
-import itertools
 
-import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from rich.console import Console
 
-from tests.helpers.deciding import plain
-from tests.helpers.pipeline_worlds import BOUNDS, TARGET_S, controller, measured, world
+from tests.helpers.pipeline_worlds import BOUNDS, MEASURED, TARGET_S, controller, measured, world
 from tidegate.control.assemble import new_controller
 from tidegate.control.assembly import Assembly
 from tidegate.control.bottleneck import Bottleneck
-from tidegate.control.bounds import Bounds
 from tidegate.control.flow.bottleneck import BottleneckFinder
-from tidegate.control.flow.policy import FlowPolicy
 from tidegate.control.measurement import Measurement, OperatorMeasurement
 from tidegate.control.names import PIPELINE_POLICIES
 from tidegate.control.record import Record
 from tidegate.control.target import Target
-from tidegate.errors import AskedWrongly
-from tidegate.models.flow.network import least_cut_together, limiting_cuts
-from tidegate.models.flow.stages import FIRST, StageFlow
 from tidegate.sim.microbatch.pipeline import simulate
-from tidegate.sim.microbatch.world import SimulatedSegment, Stage, World
 from tidegate.view.live.terminal import LiveView
-from tidegate.workload.profile import constant, steps
+from tidegate.workload.profile import steps
 
 
 def operator(name: str, cost_s: float, *, tasks: int = 4, **changes: object) -> OperatorMeasurement:
@@ -140,7 +129,9 @@ def test_a_record_has_it_and_an_older_one_is_read_without() -> None:
 def test_every_policys_records_name_it(name: str) -> None:
     outcome = simulate(
         world(steps([(0, 1000.0), (8, 3000.0)]), seconds=16.0),
-        new_controller(Assembly(target=Target(TARGET_S), bounds=BOUNDS, policy=name)),
+        new_controller(
+            Assembly(target=Target(TARGET_S), bounds=BOUNDS, policy=name, capacity=MEASURED)
+        ),
     )
     judged = 0
     for record in outcome.records[2:]:
@@ -160,124 +151,6 @@ def test_every_policys_records_name_it(name: str) -> None:
     if name in ("latency", "flow"):
         change = next(r for r in outcome.records if r.acted and r.decision.cores)
         assert "the pipeline is limited by `count`" in change.decision.reason
-
-
-@st.composite
-def flows(draw: st.DrawFn) -> StageFlow:
-    count = draw(st.integers(1, 5))
-    segments = np.sort([draw(st.integers(0, 2)) for _ in range(count)])
-    _, segments = np.unique(segments, return_inverse=True)
-    demand = np.array([draw(st.floats(0.01, 20.0)) for _ in range(count)])
-    tasks = np.array([float(draw(st.integers(1, 8))) for _ in range(count)])
-    return StageFlow(segments.astype(np.int64), demand, tasks)
-
-
-@settings(max_examples=60, deadline=None)
-@given(flows(), st.floats(1.0, 1e5))
-def test_it_is_the_least_cut_of_the_flow_network(flow: StageFlow, rate: float) -> None:
-    """What is said by turns is what the network's cuts say."""
-    network = flow.network(rate)
-    cut = least_cut_together(network)
-    worst = float(flow.loads.max())
-    assert cut.capacity == pytest.approx(rate / worst, rel=1e-5)
-    full = {int(s) for s in np.flatnonzero(flow.loads >= 0.85 * (1 + 1e-5))}
-    near = {int(s) for s in np.flatnonzero(flow.loads >= 0.85 * (1 - 1e-5))}
-    behind = {n - FIRST for one in limiting_cuts(network, rate) for n in one.first_operators}
-    assert full <= behind <= near
-
-
-@settings(max_examples=60, deadline=None)
-@given(flows())
-def test_a_gain_is_what_one_more_task_gives(flow: StageFlow) -> None:
-    gains = flow.gains()
-    for place in range(len(flow.tasks)):
-        more = flow.tasks.copy()
-        more[place] += 1.0
-        real = flow.loads.max() / dataclasses.replace(flow, tasks=more).loads.max() - 1.0
-        assert gains[place] == pytest.approx(real, abs=1e-9)
-    worst = int(np.argmax(flow.loads))
-    inside = flow.segments == worst
-    assert gains[flow.first_behind(worst)] == pytest.approx(gains[inside].max())
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    st.lists(st.floats(0.05, 3.0), min_size=1, max_size=3),
-    st.floats(0.5, 1.0),
-    st.integers(1, 7),
-)
-def test_the_fewest_tasks_are_near_the_best_there_are(
-    demand: list[float], load: float, most: int
-) -> None:
-    flow = StageFlow(np.zeros(len(demand), np.int64), np.array(demand), np.ones(len(demand)))
-    limit = np.full(len(demand), float(most))
-    tasks = flow.fewest_tasks(load, np.ones(len(demand)), limit)
-    assert ((tasks >= 1) & (tasks <= most)).all()
-    every = itertools.product(range(1, most + 1), repeat=len(demand))
-    good = [sum(c) for c in every if sum(d / k for d, k in zip(demand, c, strict=True)) <= load]
-    if good:
-        assert dataclasses.replace(flow, tasks=tasks).loads[0] <= load * (1 + 1e-6)
-        assert tasks.sum() <= min(good) + len(demand)  # rounding up costs one task each at most
-    else:
-        assert (tasks == most).all(), "all there is, where nothing is enough"
-
-
-def test_the_flow_policy_meets_a_surge_and_lets_go() -> None:
-    flow = Assembly(target=Target(TARGET_S), bounds=BOUNDS, policy="flow")
-    outcome = simulate(world(), new_controller(flow))
-    asked = [record.measurement.cores_asked for record in outcome.records]
-    assert asked[28] == 2 and max(asked[31:60]) >= 8 and asked[-1] <= 4
-    assert outcome.within(TARGET_S, after_s=20.0) >= 0.85
-    usable = [r.beliefs["usable"] for r in outcome.records if "usable" in r.beliefs]
-    assert len(usable) > 60 and 0.3 <= min(usable) <= max(usable) <= 1.0
-
-
-def chain(*works: tuple[str, float]) -> World:
-    """Segments of one stage each."""
-    segments = tuple(
-        SimulatedSegment(
-            name=f"s{number}",
-            fixed_s=0.1,
-            stages=(Stage(name=name, work_s=work_s),),
-            after=None if number == 0 else f"s{number - 1}",
-        )
-        for number, (name, work_s) in enumerate(works)
-    )
-    return World(
-        segments=segments, profile=constant(1000.0), seconds=40.0, cores=1, noise=0.0, tick_s=1.0
-    )
-
-
-def test_only_the_operators_behind_cuts_get_more() -> None:
-    bounds = Bounds(3, 16)
-    outcome = simulate(
-        chain(("parse", 1e-4), ("match", 4e-3), ("store", 2e-4)),
-        new_controller(Assembly(target=Target(2.0), bounds=bounds, policy="flow")),
-    )
-    last = {one.name: one.tasks for one in outcome.records[-1].measurement.operators}
-    assert last["match"] >= 5
-    assert last["parse"] <= 2 and last["store"] <= 2
-    grown = [name for r in outcome.records if r.acted for name in r.decision.tasks]
-    assert "match" in grown
-
-
-def test_a_latency_above_its_target_makes_the_capacity_smaller() -> None:
-    """The tasks are half idle, but the target is missed: algorithm 1 takes capacity away."""
-    policy = plain(FlowPolicy(1.0, settle_s=0.0), Bounds(1, 8))
-    decision = None
-    for number in range(8):
-        late = measured(number, rate=1000.0, cores=2, backlog=500.0, latency_s=1.3, rows=1)
-        decision = policy.decide(late)
-    assert policy.beliefs["usable"] < 1.0
-    assert decision is not None and (decision.cores or 0) > 2
-
-
-def test_nothing_is_decided_on_nothing() -> None:
-    policy = plain(FlowPolicy(1.0), Bounds(1, 8))
-    empty = dataclasses.replace(measured(1), operators=(), segments=())
-    assert policy.decide(empty).holds
-    with pytest.raises(AskedWrongly, match="above 0"):
-        FlowPolicy(0.0)
 
 
 def test_a_segment_measurement_that_is_missing_is_no_obstacle() -> None:

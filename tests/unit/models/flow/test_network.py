@@ -10,22 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.errors import AskedWrongly
-from tidegate.models.flow.network import (
-    LIMITING,
-    Flow,
-    FlowNetwork,
-    least_cut_together,
-    limiting_cuts,
-    route_weights,
-)
-from tidegate.models.flow.regulation import (
-    data_bandwidth,
-    feedback_step,
-    latency_capacity,
-    link_capacity,
-    regulated,
-    task_capacity,
-)
+from tidegate.models.flow.cuts import least_cut, least_cut_together, limiting_cuts
+from tidegate.models.flow.improving import AugmentingPath
+from tidegate.models.flow.limiting import LIMITING
+from tidegate.models.flow.network import Flow, FlowNetwork
 
 CAPACITIES = st.one_of(
     st.just(0.0), st.floats(1e-3, 1e6), st.integers(1, 9).map(float), st.just(math.inf)
@@ -81,7 +69,7 @@ def test_the_maximum_flow_and_its_cut_are_the_reference_librarys(network: FlowNe
     flow = network.maximum_flow()
     assert_sound(flow)
     assert close(flow.value, best)
-    cut = flow.least_cut()
+    cut = least_cut(flow)
     assert not cut.behind[network.source] and cut.behind[network.sink]
     assert close(cut.capacity, best)
     assert close(cut.carries(flow), best)
@@ -92,14 +80,49 @@ def test_the_maximum_flow_and_its_cut_are_the_reference_librarys(network: FlowNe
 def test_augmenting_paths_alone_lead_to_the_same_flow(network: FlowNetwork) -> None:
     flow = Flow(network, np.zeros(len(network.capacities)))
     for _ in range(200):
-        path, more = flow.augmenting_path(least=1e-9)
-        if not path:
+        path = flow.improving().path(least=1e-9)
+        if path is None:
             break
-        grown = flow.augmented(path, more)
+        grown = flow.augmented(path)
         assert_sound(grown)
-        assert close(grown.value, flow.value + more) and more > 0.0
+        assert close(grown.value, flow.value + path.room) and path.room > 0.0
         flow = grown
     assert close(flow.value, reference(network))
+
+
+@settings(max_examples=60, deadline=None)
+@given(networks(), st.floats(0.1, 1e7))
+def test_as_much_as_there_is_room_for_is_carried(network: FlowNetwork, rate: float) -> None:
+    """Algorithm 2: all rows that arrive if a maximum flow takes them, else the maximum flow."""
+    try:
+        most = reference(network)
+    except nx.NetworkXUnbounded:
+        most = math.inf
+    flow = network.carrying(rate)
+    assert_sound(flow)
+    assert close(flow.value, min(rate, most))
+    assert flow.value <= rate * (1 + 1e-9)
+    if most <= rate * (1 - 1e-6):
+        assert flow.improving().path(least=1e-6 * rate) is None
+        assert close(least_cut(flow).capacity, most)
+
+
+@settings(max_examples=60, deadline=None)
+@given(networks(finite=True), st.floats(0.1, 1e4))
+def test_the_improving_network_has_the_room_of_both_directions(
+    network: FlowNetwork, rate: float
+) -> None:
+    """c - f along an edge and f against it: together always what the edges can carry."""
+    flow = network.carrying(rate)
+    room = flow.improving().room
+    table: dict[tuple[int, int], float] = {}
+    for tail, head, capacity in zip(network.tails, network.heads, network.capacities, strict=True):
+        table[int(tail), int(head)] = float(capacity)
+    for one, other in table:
+        there = room.get(one, {}).get(other, 0.0)
+        back = room.get(other, {}).get(one, 0.0)
+        assert there >= 0.0 and back >= 0.0
+        assert close(there + back, table[one, other] + table.get((other, one), 0.0))
 
 
 def cuts(network: FlowNetwork) -> list[tuple[frozenset[int], float, set[int]]]:
@@ -157,23 +180,9 @@ def test_a_flow_that_must_turn_back() -> None:
     edges = [(0, 1, 1.0), (0, 2, 1.0), (1, 2, 1.0), (1, 3, 1.0), (2, 3, 1.0)]
     network = FlowNetwork.of(edges, source=0, sink=3, operators=[0, 2, 3, 1])
     crooked = Flow(network, np.array([1.0, 0.0, 1.0, 0.0, 1.0]))
-    path, more = crooked.augmenting_path()
-    assert (path, more) == ([0, 2, 1, 3], 1.0)
-    assert crooked.augmented(path, more).carried.tolist() == [1.0, 1.0, 0.0, 1.0, 1.0]
-
-
-def test_rows_without_state_follow_the_room_of_tasks() -> None:
-    """A map of three tasks, one of them half as fast, before a keyed operator of two."""
-    edges = [(0, task, rate) for task, rate in ((1, 100.0), (2, 100.0), (3, 50.0))]
-    edges += [(task, keyed, 1e9) for task in (1, 2, 3) for keyed in (4, 5)]
-    edges += [(4, 6, 200.0), (5, 6, 200.0)]
-    network = FlowNetwork.of(edges, source=0, sink=6, operators=[0, 2, 2, 2, 3, 3, 1])
-    flow = network.maximum_flow()
-    assert flow.value == pytest.approx(250.0)
-    assert route_weights(flow, 2) == pytest.approx([0.4, 0.4, 0.2])
-    assert least_cut_together(network).first_operators == (2,)
-    none = Flow(network, np.zeros(len(network.capacities)))
-    assert route_weights(none, 2) == pytest.approx([1 / 3] * 3)
+    path = crooked.improving().path()
+    assert path == AugmentingPath((0, 2, 1, 3), 1.0)
+    assert crooked.augmented(path).carried.tolist() == [1.0, 1.0, 0.0, 1.0, 1.0]
 
 
 @pytest.mark.parametrize("small", [1e-6, 1.0, 1e9])
@@ -193,37 +202,3 @@ def test_wrong_networks_are_refused() -> None:
     network = FlowNetwork.of([(0, 1, 1.0)], source=0, sink=1, operators=[0, 1])
     with pytest.raises(AskedWrongly, match=r"0\.85 to 1"):
         limiting_cuts(network, 1.0, 0.5)
-
-
-def test_the_papers_first_capacity() -> None:
-    """A hundred-megabit network is 12.5 MB/s (eq. 9); four links share it (eq. 10)."""
-    data = data_bandwidth(12.5e6, 0.3e6, 0.1e6, 2.0e6, 0.1e6)
-    assert data == pytest.approx(10e6)
-    assert link_capacity(data, row_bytes=100.0, links=4) == pytest.approx(25_000.0)
-    assert data_bandwidth(1.0, 2.0) == 0.0
-    assert task_capacity(900.0, 25_000.0) == 900.0
-    with pytest.raises(AskedWrongly, match="at least 1 link"):
-        link_capacity(data, row_bytes=0.0)
-
-
-def test_feedback_follows_the_latency() -> None:
-    assert latency_capacity(0.004) == pytest.approx(250.0)
-    assert feedback_step(0.004, 0.005) == pytest.approx(50.0)
-    slow = regulated(1000.0, 900.0, latency_s=0.005, constraint_s=0.004)
-    assert slow == pytest.approx(950.0)
-    quick = regulated(1000.0, 990.0, latency_s=0.001, constraint_s=0.004)
-    assert quick == pytest.approx(1750.0)
-    assert regulated(1000.0, 100.0, latency_s=0.001, constraint_s=0.004) == 1000.0
-    assert regulated(1000.0, 990.0, latency_s=0.003, constraint_s=0.004) == 1000.0
-    with pytest.raises(AskedWrongly, match="above 0"):
-        latency_capacity(0.0)
-
-
-@given(st.floats(0.0, 1e6), st.floats(0.0, 1e6), st.floats(1e-4, 1e3), st.floats(1e-4, 1e3))
-def test_no_step_of_the_feedback_leads_below_zero(
-    capacity: float, flow: float, latency_s: float, constraint_s: float
-) -> None:
-    stepped = regulated(
-        capacity, flow, latency_s=latency_s, constraint_s=constraint_s, at_once=flow * latency_s
-    )
-    assert stepped >= 0.0
