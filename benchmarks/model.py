@@ -32,8 +32,9 @@ from tidegate.control.batch_parts import BESIDE, SLOWEST, STARTING
 from tidegate.control.learning.sojourn import BatchStamps, merged, sojourn
 from tidegate.control.measurement import Latency
 from tidegate.errors import TidegateError
-from tidegate.models.microbatch.batch_cost import BatchCost, routed_imbalance
+from tidegate.models.microbatch.batch_cost import BatchCost
 from tidegate.models.microbatch.batch_memory import BatchMemory, ToldParts
+from tidegate.models.microbatch.imbalance import chance_spread, routed_imbalance
 from tidegate.models.microbatch.sequence import total_sojourn
 from tidegate.models.microbatch.station import MicroBatchStation
 from tidegate.pipelines.functions import count
@@ -245,13 +246,16 @@ class Learned:
     keyed: float
     """The keyed operator's share of the work; only its rows fall on tasks by their keys."""
     shards: npt.NDArray[np.float64] = field(repr=False)
-    beyond: float
-    """What delta is above that of the rows' numbers, on average."""
+    chance: float
+    """c: the imbalance by chance of tasks that are dealt their rows evenly."""
+    factor: float
+    """How much more uneven a batch's tasks are than its numbers of rows, where keys decide."""
 
     def imbalance(self, route: Sequence[int], tasks: int, rows: float) -> float:
         """delta of a batch of so many rows."""
-        uneven = _uneven(self.shards, route, tasks, rows) if self.keyed > 0.0 else 0.0
-        return 1.0 + self.keyed * uneven + self.beyond
+        if self.keyed > 0.0:
+            return 1.0 + self.factor * self.keyed * _uneven(self.shards, route, tasks, rows)
+        return 1.0 + self.chance * float(chance_spread(tasks)) / math.sqrt(max(rows, 1.0))
 
 
 def _uneven(
@@ -292,15 +296,14 @@ def learn(batches: Sequence[Ran], near_s: float) -> Learned:
     )
     near = np.abs(off - np.median(off)) < _OUTLIER
     keyed = keyed_s / busy_s if busy_s > 0.0 else 0.0
-    excess = []
+    more = []
     for ran in batches:
         plan = ran.result.plan.operators.get("count")
-        uneven = 0.0
-        if plan is not None:
+        if plan is not None and plan.tasks > 1:
             uneven = _uneven(shards, plan.route, plan.tasks, ran.progress.rows)
-        excess.append(ran.imbalance - 1.0 - keyed * uneven)
-    beyond = max(float(np.median(excess)), 0.0)
-    return Learned(cost, float(np.std(off[near])), keyed, shards, beyond)
+            more.append((ran.imbalance - 1.0) / (keyed * uneven))
+    factor = float(np.median(more)) if more else 1.0
+    return Learned(cost, float(np.std(off[near])), keyed, shards, memory.chance(0.0), factor)
 
 
 def _names(ran: Ran) -> Iterable[str]:

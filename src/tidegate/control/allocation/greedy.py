@@ -20,6 +20,7 @@ from tidegate.control.allocation.stations import (
     FLOOR,
     GROWTH,
     INTERVAL,
+    LEAST,
     LOAD,
     WAIT,
     WEIGHT,
@@ -31,28 +32,53 @@ _NEAR = 1e-10
 """A running sum this close to the target, relatively, is computed again before it decides."""
 
 
+_WORKING, _PLATEAU, _RESTING, _RESTING_PLATEAU = range(4)
+"""The regimes of a micro-batch segment. Its batches follow each other or rest until their interval
+is over, and either their rows take the most of their time, or what runs beside the tasks (L)."""
+
+
+@nb.njit(cache=True)
+def _regime(row: Any, cores: float) -> int:
+    """The regime of a segment on so many cores: the one whose latency is the largest."""
+    overhead, least, interval = row[FIXED] + row[GROWTH] * cores, row[LEAST], row[INTERVAL]
+    spare = cores - row[LOAD]
+    if overhead * cores < interval * spare and overhead + least < interval:
+        return _RESTING_PLATEAU if interval * row[LOAD] < least * cores else _RESTING
+    return _PLATEAU if overhead * cores < (overhead + least) * spare else _WORKING
+
+
 @nb.njit(cache=True)
 def _batch_latency(row: Any, cores: float) -> float:
-    """Weighted latency of a micro-batch segment: the larger of its two regimes (see models)."""
-    overhead = row[FIXED] + row[GROWTH] * cores
-    back_to_back = 1.5 * overhead * cores / (cores - row[LOAD])
-    resting = row[INTERVAL] / 2.0 + overhead + row[INTERVAL] * row[LOAD] / cores
-    return float(row[WEIGHT] * max(back_to_back, resting))
+    """Weighted latency of a micro-batch segment, as `MicroBatchStation.latency` has it."""
+    overhead, least, interval = row[FIXED] + row[GROWTH] * cores, row[LEAST], row[INTERVAL]
+    regime = _regime(row, cores)
+    if regime == _WORKING:
+        latency = 1.5 * overhead * cores / (cores - row[LOAD])
+    elif regime == _PLATEAU:
+        latency = 1.5 * (overhead + least)
+    elif regime == _RESTING:
+        latency = interval / 2.0 + overhead + interval * row[LOAD] / cores
+    else:
+        latency = interval / 2.0 + overhead + least
+    return float(row[WEIGHT] * latency)
 
 
 @nb.njit(cache=True)
 def _batch_gain(row: Any, cores: float) -> float:
     """The gain of one more core: a closed form in each regime, so that nothing cancels."""
-    load, growth, interval = row[LOAD], row[GROWTH], row[INTERVAL]
-    spare = cores - load
-    rests = (row[FIXED] + growth * cores) * cores < interval * spare
-    will_rest = (row[FIXED] + growth * (cores + 1.0)) * (cores + 1.0) < interval * (spare + 1.0)
-    if rests and will_rest:
-        return float(row[WEIGHT] * (interval * load / (cores * (cores + 1.0)) - growth))
-    if rests or will_rest:
+    load, growth = row[LOAD], row[GROWTH]
+    regime = _regime(row, cores)
+    if regime != _regime(row, cores + 1.0):
         return _batch_latency(row, cores) - _batch_latency(row, cores + 1.0)
-    curved = (row[FIXED] + growth * load) * load / (spare * (spare + 1.0))
-    return float(row[WEIGHT] * 1.5 * (curved - growth))
+    if regime == _WORKING:
+        spare = cores - load
+        curved = (row[FIXED] + growth * load) * load / (spare * (spare + 1.0))
+        return float(row[WEIGHT] * 1.5 * (curved - growth))
+    if regime == _PLATEAU:
+        return float(row[WEIGHT] * -1.5 * growth)
+    if regime == _RESTING:
+        return float(row[WEIGHT] * (row[INTERVAL] * load / (cores * (cores + 1.0)) - growth))
+    return float(row[WEIGHT] * -growth)
 
 
 @nb.njit(cache=True)

@@ -10,6 +10,7 @@ before a goal is said to be out of reach.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tidegate.control.allocation.allocate import (
     CoreAllocation,
@@ -25,6 +26,8 @@ _ALL_OF = 16
 """A path of up to so many allocations is looked through one by one."""
 _PARTS = 6
 """A longer one is divided into so many parts, and so are the parts around the best."""
+_OVER = 2.0
+"""Batches that noise must lift by so many deviations do not count."""
 
 
 class PredictedOutOfReach(LatencyOutOfReach):
@@ -61,6 +64,16 @@ def fewest_cores(
     return CorePath(stations, share, least=least, most=most).fewest(goal_s)
 
 
+def until_flat(station: MicroBatchStation) -> MicroBatchStation:
+    """The station as the path follows it.
+
+    Where other work beside the tasks makes batches last (L), a latency without noise is flat. With
+    noise it still falls with more cores, until hardly any batch is brought over L any more.
+    """
+    flat = max(1.0 - _OVER * station.noise, 0.0)
+    return replace(station, cost=replace(station.cost, least_s=flat * station.cost.least_s))
+
+
 class CorePath:
     """The greedy allocations of some stations, by their number of cores, with their latencies.
 
@@ -78,7 +91,8 @@ class CorePath:
         self._stations = stations
         self._share = share
         self._least, self._most = least, most
-        self._table = StationTable.of(stations) or stations
+        followed = [until_flat(one) for one in stations]
+        self._table = StationTable.of(followed) or followed
         self._begin = sum(map(max, least, (station.stable_from for station in stations)))
         self._found: dict[int, tuple[CoreAllocation, float]] = {}
         self._looked_through = False

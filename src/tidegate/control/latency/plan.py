@@ -249,11 +249,13 @@ class Planner:
             return 1
         running_s = station.cost.duration_s(segment.backlog_rows, tasks, station.imbalance)
         arriving = 0.0 if late else 0.5 * station.arrival_rate * running_s
+        model = self._model.segment(segment.name)
+        waiting = segment.backlog_rows + arriving
         return cores_to_catch_up(
-            station.cost,
+            model.cost or station.cost,
             rate=station.arrival_rate,
-            imbalance=self._model.segment(segment.name).imbalances(most),
-            backlog_rows=segment.backlog_rows + arriving,
+            imbalance=model.imbalance.up_to(most, max(waiting, model.imbalance.rows)),
+            backlog_rows=waiting,
             steady_s=goal_s / reach / SOJOURN_BATCHES,
             within_s=max(self._options.catch_up_s, 0.5 * grant_s if slow else 0.0),
         )

@@ -175,7 +175,8 @@ class LatencyPolicy:
         asked = measurement.cores_asked
         waiting = measurement.cores_granted < asked
         if waiting and plan.total <= asked:
-            return _said(hold(f"{asked} cores are asked for and on their way"), plan)
+            use = self._use_granted(measurement, plan, allowed)
+            return use or _said(hold(f"{asked} cores are asked for and on their way"), plan)
         short = expected_as_target_s > self._calibration.goal_s or behind
         if short and plan.limit is not None:
             plan = dataclasses.replace(plan, notes=(*plan.notes, plan.limit))
@@ -187,7 +188,9 @@ class LatencyPolicy:
         )
         if wanting and (short or risky):
             why = self._why_more(measurement, ahead, plan, expected_s, risky=risky, behind=behind)
-            return self._change(measurement, plan, f"{why}, target {self._target}")
+            more = self._change(measurement, plan, f"{why}, target {self._target}")
+            use = None if more.tasks else self._use_granted(measurement, plan, allowed)
+            return more if use is None else dataclasses.replace(more, tasks=use.tasks)
         if behind:
             use = self._use_granted(measurement, plan, allowed)
             return use or _said(hold("catching up: no core is released meanwhile"), plan)
@@ -258,7 +261,11 @@ class LatencyPolicy:
     def _use_granted(
         self, measurement: Measurement, plan: Plan, allowed: Bounds
     ) -> Decision | None:
-        """More tasks, to use cores that have been granted but are idle; None if there are none."""
+        """More tasks, to use cores that have been granted but are idle; None if there are none.
+
+        They are used even while more are on their way: under a load that rises for long, some
+        always are.
+        """
         current = sum(segment.tasks for segment in measurement.segments)
         granted = min(measurement.cores_granted, measurement.cores_asked)
         if current >= granted or not measurement.operators:

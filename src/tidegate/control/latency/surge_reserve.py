@@ -22,7 +22,7 @@ _SMALLER = (1.0, 0.5, 0.25)
 def absorbed(stations: Sequence[MicroBatchStation], cores: Sequence[int], goal_s: float) -> float:
     """The factor of the largest surge whose first rows are within the goal on these cores.
 
-    Their latency is linear in the factor: sum of v (max(D, P)/2 + a + f (D - a)).
+    Their latency is linear in the factor: sum of v (C/2 + D + (f - 1) rho C), C = max(D, P).
     """
     still_s = surge_latency_s(stations, cores, 0.0)
     grows_s = surge_latency_s(stations, cores, 1.0) - still_s

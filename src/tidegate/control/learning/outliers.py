@@ -19,6 +19,8 @@ _IN_A_ROW = 3
 count."""
 
 
+FIRST = "first"
+"""Workers were started and code was compiled, which is no cost of its rows."""
 NEW_TASKS = "new tasks"
 """Python workers had to be started, so the batch took a little longer than the next will."""
 
@@ -43,7 +45,7 @@ class Outliers:
         if batch.outlier is not None:
             return batch.outlier
         if before is None or batch.batch_id == 0:
-            return "first"
+            return FIRST
         if batch.tasks > before:
             return NEW_TASKS
         if expected_s is None or expected_s <= 0.0 or batch.duration_s <= 0.0:

@@ -121,6 +121,10 @@ class PipelineModel:
                 found.append(max(ratio * planned, now))
         return found
 
+    def usual_visits(self, name: str) -> float | None:
+        """The averaged visit ratio of a segment, whatever its rate is now; None while unknown."""
+        return self._visits.ratio(name)
+
     def at_rate(self, measurement: Measurement, rate: float) -> Measurement:
         """The measurement of a tick before the first row, as if this rate had been measured."""
         segments = tuple(
@@ -200,7 +204,8 @@ class PipelineModel:
                 found[f"{name}.a0_s"] = model.cost.fixed_s
                 found[f"{name}.a1_s"] = model.cost.per_task_s
                 found[f"{name}.w_s"] = model.cost.work_s
-                found[f"{name}.imbalance"] = model.imbalance
+                found[f"{name}.least_s"] = model.cost.least_s
+                found[f"{name}.imbalance"] = model.imbalance.now
                 found[f"{name}.noise"] = model.noise
                 found[f"{name}.start_up_s"] = model.start_up_s
         return found

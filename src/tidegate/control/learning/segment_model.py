@@ -1,20 +1,19 @@
 """The model of one segment: its batch cost, imbalance and noise, all learned online."""
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from tidegate.control.batch_parts import BESIDE, SLOWEST, STARTING
 from tidegate.control.learning.outliers import NEW_TASKS, Outliers
+from tidegate.control.learning.segment_imbalance import SegmentImbalance
 from tidegate.control.learning.smoothing import Alpha
 from tidegate.control.measurement import BatchMeasurement, Measurement, SegmentMeasurement
-from tidegate.control.shards.balance import THETA
 from tidegate.forecast.remembering import finite
-from tidegate.models.microbatch.batch_cost import BatchCost, chance_spread
+from tidegate.models.microbatch.batch_cost import BatchCost
 from tidegate.models.microbatch.batch_memory import BatchMemory, ToldParts
+from tidegate.models.microbatch.imbalance import steady_rows
 from tidegate.models.microbatch.station import MicroBatchStation
 
 _NOISE_MEMORY = 0.95
@@ -34,8 +33,7 @@ class SegmentModel:
         self._outliers = Outliers()
         self._work = Alpha(0.9)
         self._work_s: float | None = None
-        self._imbalance = Alpha(0.6)
-        self.imbalance = 1.0
+        self.imbalance = SegmentImbalance()
         self.cost: BatchCost | None = None
         self.left_out: str | None = None
         """Why the last batch was left out of learning; None if it was not."""
@@ -51,18 +49,13 @@ class SegmentModel:
         self._operators: frozenset[str] = frozenset()
         self._at_s = 0.0
         self._tasks = 0
-        self._slowly = Alpha(0.85)
-        self._lasting = 1.0
-        self._hot = 0.0
-        self._keyed = 0.0
-        self._named = ""
 
     def learn(self, measurement: Measurement, segment: SegmentMeasurement) -> None:
         """Learn from the batches of the tick, and fit again if there were any."""
         self._at_s = measurement.at_s
         self._notice_change(measurement, segment.name)
         self._suggest_work(measurement, segment)
-        self._find_hottest(measurement, segment.name)
+        self.imbalance.find_hottest(measurement, segment.name)
         learned = False
         for batch in segment.batches:
             before = self._tasks
@@ -82,8 +75,7 @@ class SegmentModel:
                 continue
             if expected_s is not None and expected_s > 0.0 and batch.duration_s > 0.0:
                 self._learn_noise(math.log(batch.duration_s / expected_s))
-            self.imbalance = max(self._imbalance.update(delta), 1.0)
-            self._lasting = self._slowly.update(delta)
+            self.imbalance.learn(delta, batch.rows, batch.tasks)
             self._memory.observe(
                 rows=batch.rows,
                 tasks=batch.tasks,
@@ -95,6 +87,7 @@ class SegmentModel:
             learned = True
         if learned:
             self.cost = self._memory.fit(measurement.at_s, self._work_s)
+            self.imbalance.learn_chance(self._memory.chance(measurement.at_s))
 
     def station(
         self,
@@ -107,13 +100,17 @@ class SegmentModel:
         passes: float | None = None,
         apart: bool = False,
     ) -> MicroBatchStation | None:
-        """The segment as a station at a rate of its own rows; None while its cost is unknown."""
+        """The segment as a station at a rate of its own rows; None while its cost is unknown.
+
+        `cores` are those to expect the imbalance on; without, the tasks of the last batch.
+        """
         if self.cost is None:
             return None
+        cost, imbalance = self._at_rate(self.cost, rate, cores, interval_s)
         return MicroBatchStation(
-            cost=self.cost,
+            cost=cost,
             arrival_rate=rate,
-            imbalance=self.imbalance if cores is None else self.imbalance_on(cores),
+            imbalance=imbalance,
             interval_s=interval_s,
             visit_ratio=max(visits, 1e-9),
             loops=loops,
@@ -132,12 +129,10 @@ class SegmentModel:
             "operators": sorted(self._operators),
             "at_s": self._at_s,
             "work_s": self._work_s,
-            "imbalance": self.imbalance,
-            "lasting": self._lasting,
             "noise": self.noise,
             "start_up_s": self.start_up_s,
             "tasks": self._tasks,
-            "hottest": [self._hot, self._keyed, self._named],
+            **self.imbalance.learned(),
         }
 
     def recall(self, learned: Mapping[str, Any], age_s: float) -> None:
@@ -153,13 +148,10 @@ class SegmentModel:
         work_s = learned["work_s"]
         if work_s is not None:
             self._work_s = self._work.update(finite(work_s))
-        self.imbalance = max(self._imbalance.update(finite(learned["imbalance"])), 1.0)
-        self._lasting = self._slowly.update(finite(learned["lasting"]))
         self.noise = math.sqrt(self._off_s2.update(finite(learned["noise"]) ** 2))
         self.start_up_s = self._start_up.update(finite(learned["start_up_s"]))
         self._tasks = int(learned["tasks"])
-        hot, keyed, named = learned["hottest"]
-        self._hot, self._keyed, self._named = finite(hot), finite(keyed), str(named)
+        self.imbalance.recall(learned, self._tasks)
         # Age has been taken off its weight, so from here on it is as old as this moment.
         self._at_s = finite(learned["at_s"]) + age_s
         self.cost = self._memory.fit(self._at_s, self._work_s)
@@ -172,7 +164,7 @@ class SegmentModel:
         present = frozenset(op.name for op in measurement.operators if op.segment == name)
         if self._operators and present and present != self._operators:
             self._memory.forget(_STILL_HOLDS)
-            self._hot, self._keyed, self._named = 0.0, 0.0, ""
+            self.imbalance.forget_shards()
         self._operators = present or self._operators
 
     def _learn_noise(self, off: float) -> None:
@@ -181,48 +173,27 @@ class SegmentModel:
         beyond = off - self._off.update(off)
         self.noise = math.sqrt(self._off_s2.update(beyond * beyond))
 
-    def imbalances(self, most: int) -> npt.NDArray[np.float64]:
-        """`imbalance_on` for 1 to `most` cores."""
-        cores = np.arange(1, most + 1, dtype=np.float64)
-        hot = 1.0 + self._keyed * np.maximum(self._hot * cores - 1.0, 0.0)
-        routed = np.where(cores == self._tasks, self._mended, self._anew)
-        fewer = cores < self._tasks
-        if fewer.any():
-            routed[fewer] = 1.0 + (self._mended - 1.0) * self._fewer_tasks(cores[fewer])
-        return np.maximum(routed, hot)
+    def _at_rate(
+        self, cost: BatchCost, rate: float, cores: int | None, interval_s: float
+    ) -> tuple[BatchCost, float]:
+        """The cost and the imbalance that hold for batches of the size that they have at a rate.
 
-    def imbalance_on(self, cores: int) -> float:
-        """The imbalance delta to expect on so many cores once the shards are balanced.
-
-        Rebalancing is free and comes first, so no cores are added for a new imbalance unless it
-        lasts. A route cannot split the hottest shard: with a share p of the rows and a task of its
-        own out of k, it takes p k times the mean, so the imbalance grows with the tasks.
+        With n rows per task, a batch takes a + w (delta n + c sqrt(n)), where c sqrt(n) is what the
+        fullest task has more by chance. At the steady size this is replaced by its tangent: half of
+        the part by chance counts as fixed cost, and half as imbalance. So a station stays linear in
+        the rows, and is exact at that size.
         """
-        if cores < self._tasks:
-            routed = 1.0 + (self._mended - 1.0) * float(self._fewer_tasks(np.array([cores]))[0])
-        else:
-            routed = self._mended if cores == self._tasks else self._anew
-        return max(routed, 1.0 + self._keyed * max(self._hot * cores - 1.0, 0.0))
-
-    def _fewer_tasks(self, cores: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        """What is left of the imbalance (delta - 1) on fewer tasks than now.
-
-        The fullest of k tasks has so many standard deviations more rows than the mean, each of the
-        root of the rows per task. So fewer tasks are balanced better, by chance alone.
-        """
-        return np.asarray(chance_spread(cores) / chance_spread(self._tasks))
-
-    @property
-    def _anew(self) -> float:
-        """The imbalance on more tasks than now, where new routes are balanced only to theta."""
-        return max(self._mended, 1.0 + self._keyed * (THETA - 1.0))
-
-    @property
-    def _mended(self) -> float:
-        """The present imbalance, or the lower one that rebalancing will soon reach."""
-        if self._hot <= 0.0:
-            return self.imbalance
-        return min(self.imbalance, max(THETA, self._lasting))
+        tasks = max(self._tasks, 1) if cores is None else cores
+        lasting, chance = self.imbalance.terms(cores)
+        rows = steady_rows(cost, rate, tasks, 1.0 + lasting, chance, interval_s)
+        if rows is None:
+            rows = self.imbalance.rows / tasks
+        if chance <= 0.0 or rows <= 0.0:
+            return cost, 1.0 + lasting
+        root = math.sqrt(rows)
+        more_s = 0.5 * chance * cost.work_s * root
+        imbalance = min(1.0 + lasting + 0.5 * chance / root, max(float(tasks), 1.0 + lasting))
+        return dataclasses.replace(cost, fixed_s=cost.fixed_s + more_s), imbalance
 
     def _suggest_work(self, measurement: Measurement, segment: SegmentMeasurement) -> None:
         """Estimate core seconds per row from busy time, for while batches are too alike to fit.
@@ -239,21 +210,6 @@ class SegmentModel:
             busy = measurement.cores_busy
             if busy is not None and busy > 0.0:
                 self._work_s = self._work.update(busy / measurement.processed_rate)
-
-    def _find_hottest(self, measurement: Measurement, name: str) -> None:
-        """Find the hottest shard's share p of its operator's rows, and that operator's of the work.
-
-        Both are those of the operator where the hottest shard matters most.
-        """
-        inside = [op for op in measurement.operators if op.segment == name]
-        busy_s = sum(op.busy_s for op in inside)
-        for operator in inside:
-            rows = sum(operator.shard_rows)
-            if rows > 0 and busy_s > 0.0:
-                hot = max(operator.shard_rows) / rows
-                keyed = operator.busy_s / busy_s
-                if hot * keyed >= self._hot * self._keyed or self._named == operator.name:
-                    self._hot, self._keyed, self._named = hot, keyed, operator.name
 
 
 def told_parts(batch: BatchMeasurement) -> ToldParts | None:

@@ -10,10 +10,6 @@ one formula, solved for the load, the cores, or the share of rows to keep.
 import math
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-from scipy.special import ndtr, ndtri
-
 from tidegate.errors import AskedWrongly
 
 SOJOURN_BATCHES = 1.5
@@ -34,12 +30,14 @@ class BatchCost:
     """a1: the overhead that each task adds; above zero, more cores can hurt."""
     work_s: float
     """w: core seconds per row."""
+    least_s: float = 0.0
+    """L: the time of the tasks that a batch takes at least, because other work runs beside them."""
 
     def __post_init__(self) -> None:
-        if not (self.fixed_s >= 0.0 and self.per_task_s >= 0.0 and self.work_s >= 0.0):
+        if not min(self.fixed_s, self.per_task_s, self.work_s, self.least_s) >= 0.0:
             raise AskedWrongly(
-                f"a batch's cost cannot be negative, but is {self}; give three numbers that are"
-                " zero or more"
+                f"a batch's cost cannot be negative, but is {self}; give numbers that are zero or"
+                " more"
             )
 
     def overhead_s(self, tasks: int) -> float:
@@ -52,7 +50,8 @@ class BatchCost:
 
     def duration_s(self, rows: float, tasks: int, imbalance: float = 1.0) -> float:
         """D: how long a batch of `rows` takes."""
-        return self.overhead_s(tasks) + rows * self.row_s(tasks, imbalance)
+        worked_s = rows * self.row_s(tasks, imbalance)
+        return self.overhead_s(tasks) + max(worked_s, self.least_s)
 
     def throughput(
         self, tasks: int, latency_s: float, *, imbalance: float = 1.0, interval_s: float = 0.0
@@ -68,14 +67,14 @@ class BatchCost:
         share = 1.0 - SOJOURN_BATCHES * overhead_s / latency_s
         if interval_s > 0.0:
             share = min(share, (latency_s - interval_s / 2.0 - overhead_s) / interval_s)
-        if share <= 0.0:
+        if share <= 0.0 or self.floor_s(tasks, interval_s) > latency_s:
             return 0.0
         return share / row_s if row_s > 0.0 else float("inf")
 
     def floor_s(self, tasks: int, interval_s: float = 0.0) -> float:
         """E[T] of empty batches: the latency that neither cores nor shedding can lower."""
-        overhead_s = self.overhead_s(tasks)
-        return max(SOJOURN_BATCHES * overhead_s, interval_s / 2.0 + overhead_s)
+        empty_s = self.overhead_s(tasks) + self.least_s
+        return max(SOJOURN_BATCHES * empty_s, interval_s / 2.0 + empty_s)
 
     def kept(self, rate: float, tasks: int, latency_s: float) -> float:
         """The share of `rate` that can be kept within the target: min(1, tau(T) / lambda).
@@ -96,70 +95,48 @@ class BatchCost:
         room = 1.0 - SOJOURN_BATCHES * self.fixed_s / latency_s
         slope = SOJOURN_BATCHES * self.per_task_s / latency_s
         found = room * room - 4.0 * slope * load
-        if room <= 0.0 or found < 0.0:
-            raise AskedWrongly(
-                f"no number of cores holds {latency_s:g} s at {rate:g} rows/s, with"
-                f" {self.fixed_s:g} s of fixed cost in every batch; give a longer target"
-            )
-        exact = load / room if slope == 0.0 else (room - math.sqrt(found)) / (2.0 * slope)
-        return max(math.ceil(exact - 1e-9), 1)
+        if room > 0.0 and found >= 0.0:
+            exact = load / room if slope == 0.0 else (room - math.sqrt(found)) / (2.0 * slope)
+            cores = max(math.ceil(exact - 1e-9), 1)
+            if self.floor_s(cores) <= latency_s * (1.0 + 1e-9):
+                return cores
+        raise AskedWrongly(
+            f"no number of cores holds {latency_s:g} s at {rate:g} rows/s, with"
+            f" {self.fixed_s + self.least_s:g} s of fixed cost in every batch; give a longer target"
+        )
 
     def most_throughput(
         self, most: int, latency_s: float, *, imbalance: float = 1.0, interval_s: float = 0.0
     ) -> float:
         """The largest tau(T_max) over 1 to `most` tasks; `most` is not best if tasks are costly.
 
-        (1 - 1.5 (a0 + a1 k) / T) k is largest at k = (T / 1.5 - a0) / 2 a1. When the trigger
-        interval limits, (T - P/2 - a0 - a1 k) k is largest at k = (T - P/2 - a0) / 2 a1.
+        Up to the most tasks whose empty batches are within the latency, tau is the smaller of two
+        parabolas in k, (1 - 1.5 a / T) k and (T - P/2 - a) k / P, over w delta. So it is concave,
+        and bisection finds where one more task no longer raises it.
         """
-        tried = {1, most}
-        if self.per_task_s > 0.0:
-            for room_s in (latency_s / SOJOURN_BATCHES, latency_s - interval_s / 2.0):
-                best = (room_s - self.fixed_s) / (2.0 * self.per_task_s)
-                tried |= {min(max(int(best) + more, 1), most) for more in (0, 1)}
-        return max(
-            self.throughput(tasks, latency_s, imbalance=imbalance, interval_s=interval_s)
-            for tasks in tried
-        )
 
+        def at(tasks: int) -> float:
+            return self.throughput(tasks, latency_s, imbalance=imbalance, interval_s=interval_s)
 
-def chance_spread(tasks: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """delta - 1 when rows fall on k tasks at random, times the root of their number.
+        low, high = 1, self._most_within(most, latency_s, interval_s)
+        while low < high:
+            middle = (low + high) // 2
+            if at(middle + 1) > at(middle):
+                low = middle + 1
+            else:
+                high = middle
+        return at(low)
 
-    The fullest task lies as far above the mean as the largest of k normal draws (Blom's
-    approximation of its expectation). N/k rows per task have a deviation of about their root.
-    """
-    k = np.maximum(np.asarray(tasks, np.float64), 1.0)
-    return np.asarray(ndtri((k - 0.375) / (k + 0.25)) * np.sqrt(k - 1.0))
-
-
-def chance_imbalance(rows: float, tasks: int) -> float:
-    """delta when N rows fall on k tasks at random: small batches are never balanced."""
-    if rows <= 0.0 or tasks <= 1:
-        return 1.0
-    return min(1.0 + float(chance_spread(tasks)) / math.sqrt(rows), float(tasks))
-
-
-def routed_imbalance(shares: npt.ArrayLike, rows: float) -> float:
-    """delta when N rows fall on tasks that get these shares of them.
-
-    The rows of a task are normally distributed around its share, so the fullest task has
-    E[max] = low + the integral of 1 - Phi_1 ... Phi_k rows, with Phi_j the distribution of task j.
-    """
-    parts = np.asarray(shares, np.float64)
-    tasks = len(parts)
-    if rows <= 0.0 or tasks <= 1:
-        return 1.0
-    mean = rows * parts
-    deviation = np.sqrt(np.maximum(mean * (1.0 - parts), 1e-12))
-    low, high = float(mean.max()), float((mean + 6.0 * deviation).max())
-    at, step = np.linspace(low, high, 256, retstep=True)
-    below = ndtr((at[:, None] - mean) / deviation).prod(axis=1)
-    # The maximum is rarely below the largest mean; what it falls short of there is added below.
-    under = np.linspace(float((mean - 6.0 * deviation).max()), low, 256)
-    short = float(ndtr((under[:, None] - mean) / deviation).prod(axis=1).mean())
-    fullest = low - short * (low - float(under[0])) + float((1.0 - below).sum()) * float(step)
-    return min(max(fullest / (rows / tasks), 1.0), float(tasks))
+    def _most_within(self, most: int, latency_s: float, interval_s: float) -> int:
+        """The most tasks, up to `most`, whose empty batches are within the latency; at least 1."""
+        low, high = 1, most
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self.floor_s(middle, interval_s) <= latency_s:
+                low = middle
+            else:
+                high = middle - 1
+        return low
 
 
 def reachable_s(target_s: float, floor_s: float) -> float:

@@ -10,6 +10,11 @@ Where batches tell what their duration is made of (`ToldParts`), the work of the
 are fitted apart. A batch that follows a slow one has more rows because of that, so in a fit of the
 duration alone a slow minute of the machine would look like costly rows. And one number of tasks is
 enough then to predict others: the time that starting one more task takes is told, not guessed.
+
+What the driver has left over from the batch before (clean-up, listeners, reports) runs beside the
+tasks of a batch. Tasks that take less time than this do not make the batch shorter: the rest of the
+work is then in the way of planning the next batch. So D = a0 + a1 k + max((1 - g) S, L), with S the
+time of the tasks and L that of the work beside them, about 0.15 s on two cores, and a small g.
 """
 
 import math
@@ -17,10 +22,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from tidegate.models.microbatch.batch_cost import BatchCost
+from tidegate.models.microbatch.imbalance import chance_spread
+from tidegate.models.microbatch.least_squares import NOISE, fit_line, fit_parts, fit_whole
 
 _RENEWAL = 0.25
 """Weight of a new batch in its cell's average."""
@@ -29,8 +35,6 @@ _MOST_BATCHES = 8.0
 _MOST_CELLS = 48
 _YOUNGEST_S = 10.0
 """The shortest memory, which a pipeline has when it starts."""
-_NOISE = 0.08
-"""A batch's deviation from the model, relative to its duration: it sets the prior's strength."""
 _PER_TASK_SHARE, _PER_TASK_SPREAD = 0.03, 0.1
 """Prior mean and standard deviation of a1 k, as shares of the batch's duration."""
 _LEAST_FIXED = 0.1
@@ -38,9 +42,9 @@ _LEAST_FIXED = 0.1
 _WORK_SPREAD = 0.4
 """Prior relative error of the work per row that the tasks' busy time suggests."""
 
-
-_TOLD_SPREAD, _TOLD_LEAST_S = 0.5, 1e-3
-"""Prior relative error, and its least value, of what is told per task."""
+_USUAL_CHANCE = 0.6
+"""Prior of the imbalance by chance, in multiples of that of rows that fall on tasks at random; it
+is below 1 where some operators of a segment deal their rows out evenly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,7 @@ class _Cell:
     slowest_s: float = 0.0
     beside_s: float = 0.0
     starting_s: float = 0.0
-    """These four are zero in a cell whose batches did not tell them."""
+    """These three are zero in a cell whose batches did not tell them."""
 
 
 class BatchMemory:
@@ -164,8 +168,8 @@ class BatchMemory:
         share = max(_RENEWAL, 1.0 / (cell.batches + 1.0))
         cell.weighted_rows += share * (weighted - cell.weighted_rows)
         cell.duration_s += share * (duration_s - cell.duration_s)
+        cell.rows += share * (rows - cell.rows)
         if told is not None:
-            cell.rows += share * (rows - cell.rows)
             cell.slowest_s += share * (told.slowest_s - cell.slowest_s)
             cell.beside_s += share * (told.beside_s - cell.beside_s)
             cell.starting_s += share * (told.starting_s - cell.starting_s)
@@ -183,8 +187,7 @@ class BatchMemory:
         at_s = self._fitted_s = 0.0 if self._recalled else at_s
         if last is None or last.weighted_rows <= 0.0 or last.duration_s <= 0.0:
             return None
-        age_s = at_s - (at_s if self._first_s is None else self._first_s)
-        memory_s = min(self._memory_s, max(_YOUNGEST_S, age_s / 3.0))
+        memory_s = self._span_s(at_s)
         if last.slowest_s > 0.0:
             told = [cell for cell in self._cells.values() if cell.slowest_s > 0.0]
             return _fit_parts(told, last, at_s, memory_s)
@@ -206,12 +209,40 @@ class BatchMemory:
         strength = np.array(
             [
                 0.0,
-                (_NOISE * short.tasks / (_PER_TASK_SPREAD * short_s)) ** 2,
-                (_NOISE / (_WORK_SPREAD * guess_s)) ** 2,
+                (NOISE * short.tasks / (_PER_TASK_SPREAD * short_s)) ** 2,
+                (NOISE / (_WORK_SPREAD * guess_s)) ** 2,
             ]
         )
-        fixed_s, per_task_s, row_s = _fit(cells, at_s, memory_s, guess, strength)
+        fixed_s, per_task_s, row_s = fit_whole(cells, at_s, memory_s, guess, strength)
         return BatchCost(fixed_s=fixed_s, per_task_s=per_task_s, work_s=row_s)
+
+    def chance(self, at_s: float) -> float:
+        """c: the imbalance by chance, in multiples of that of rows that fall on tasks at random.
+
+        delta - 1 is fitted by a constant and by c times what chance alone would give a batch of as
+        many rows on as many tasks. A weak prior decides while all batches are alike.
+        """
+        cells = [cell for cell in self._cells.values() if cell.rows > 0.0]
+        if not cells:
+            return 0.0
+        rows = np.array([cell.rows for cell in cells])
+        alone = chance_spread([cell.tasks for cell in cells]) / np.sqrt(rows)
+        beyond = np.array([cell.weighted_rows for cell in cells]) / rows - 1.0
+        memory_s = self._span_s(at_s)
+        weight = np.array([_weight(cell, at_s, memory_s) for cell in cells])
+        return float(fit_line(alone, beyond, weight, np.ones(len(cells)), 1, _USUAL_CHANCE)[1])
+
+    def _span_s(self, at_s: float) -> float:
+        """The time in which a cell loses its weight: a third of the pipeline's age, up to a bound.
+
+        In a young pipeline the first batches ran while the JVM was still compiling.
+        """
+        age_s = at_s - (at_s if self._first_s is None else self._first_s)
+        return min(self._memory_s, max(_YOUNGEST_S, age_s / 3.0))
+
+
+def _weight(cell: _Cell, at_s: float, memory_s: float) -> float:
+    return max(cell.batches * math.exp(-max(at_s - cell.at_s, 0.0) / memory_s), 1e-12)
 
 
 def _number(value: Any) -> Any:
@@ -227,10 +258,9 @@ def _kind(tasks: int, weighted_rows: float) -> tuple[int, int]:
 
 
 def _fit_parts(cells: list[_Cell], last: _Cell, at_s: float, memory_s: float) -> BatchCost:
-    """Fit the slowest tasks, delta (b0 + w N / k), and the rest of the duration, a0 + a1 k, apart.
+    """Fit the users' functions, S = delta (b0 + w N / k), and D = a0 + a1 k + max((1 - g) S, L).
 
-    The prior of b0 is the tasks' time outside the user's functions, that of a1 the time in which
-    tasks were seen to start one after the other.
+    The prior of a1 is the time in which tasks were seen to start one after the other; b0 is small.
     """
     table = np.array(
         [
@@ -242,95 +272,17 @@ def _fit_parts(cells: list[_Cell], last: _Cell, at_s: float, memory_s: float) ->
                 cell.slowest_s,
                 cell.beside_s,
                 cell.starting_s,
-                max(cell.batches * math.exp(-max(at_s - cell.at_s, 0.0) / memory_s), 1e-12),
+                _weight(cell, at_s, memory_s),
             )
             for cell in cells
         ]
     )
-    task_s, row_s, fixed_s, per_task_s = _lines(table)
+    task_s, row_s, fixed_s, per_task_s, least_s, saved = fit_parts(table)
     now = max(last.weighted_rows / max(last.rows, 1e-9), 1.0)
-    return BatchCost(fixed_s=fixed_s + task_s * now, per_task_s=per_task_s, work_s=row_s)
-
-
-@nb.njit(cache=True)
-def _lines(cells: Any) -> tuple[float, float, float, float]:
-    """b0, w, a0 and a1: the lines of the tasks' own time, and of the rest of the duration."""
-    tasks, rows, imbalance, duration = cells[:, 0], cells[:, 1], cells[:, 2], cells[:, 3]
-    slowest, beside, starting, weight = cells[:, 4], cells[:, 5], cells[:, 6], cells[:, 7]
-    total = weight.sum()
-    beside_s = (weight * beside / imbalance).sum() / total
-    start_s = (weight * starting / tasks).sum() / total
-    busy = slowest / imbalance
-    task_s, row_s = _line(rows / tasks, busy, weight, busy, 0, beside_s)
-    fixed_s, per_task_s = _line(tasks, duration - slowest, weight, duration, 1, start_s)
-    return task_s, row_s, fixed_s, per_task_s
-
-
-@nb.njit(cache=True)
-def _line(x: Any, y: Any, weight: Any, scale: Any, place: int, told: float) -> tuple[float, float]:
-    """The line through (x, y), neither part negative; `told` is the prior of its begin or rise.
-
-    `place` is 0 for the begin and 1 for the rise. The noise of y is a share of `scale`.
-    """
-    precise = weight / np.maximum(_NOISE * scale, _TOLD_LEAST_S) ** 2
-    m00, m01, m11 = precise.sum(), (precise * x).sum(), (precise * x * x).sum()
-    p0, p1 = (precise * y).sum(), (precise * x * y).sum()
-    strength = (_TOLD_SPREAD * told + _TOLD_LEAST_S) ** -2
-    if place == 0:
-        m00, p0 = m00 + strength, p0 + strength * told
-    else:
-        m11, p1 = m11 + strength, p1 + strength * told
-    spread = m00 * m11 - m01 * m01
-    if spread > 1e-12 * m00 * m11:
-        begin, rise = (p0 * m11 - p1 * m01) / spread, (p1 * m00 - p0 * m01) / spread
-    else:
-        begin, rise = 0.0, p1 / m11
-    if rise < 0.0:
-        begin, rise = p0 / m00, 0.0
-    elif begin < 0.0:
-        begin, rise = 0.0, p1 / m11
-    return max(begin, 0.0), max(rise, 0.0)
-
-
-@nb.njit(cache=True)
-def _fit(
-    cells: Any, at_s: float, memory_s: float, guess: Any, strength: Any
-) -> tuple[float, float, float]:
-    """Ridge regression towards the guess, restricted to costs that are not negative.
-
-    The moments are scaled by their diagonal, because seconds per row and per task differ by orders
-    of magnitude.
-    """
-    moments = np.diag(strength)
-    product = strength * guess
-    for row in range(len(cells)):
-        tasks, weighted_rows, duration_s, batches, seen_s = cells[row]
-        weight = batches * math.exp(-max(at_s - seen_s, 0.0) / memory_s)
-        weight /= max(duration_s, 1e-3) ** 2
-        x = np.array([1.0, tasks, weighted_rows / tasks])
-        moments += weight * np.outer(x, x)
-        product += weight * duration_s * x
-    scale = np.sqrt(np.diag(moments))
-    best = np.zeros(3)
-    least = np.inf
-    for free in range(1, 8):
-        chosen = np.array([index for index in range(3) if free >> index & 1])
-        size = len(chosen)
-        small = np.empty((size, size))
-        right = np.empty(size)
-        for i in range(size):
-            right[i] = product[chosen[i]] / scale[chosen[i]]
-            for j in range(size):
-                one, other = chosen[i], chosen[j]
-                small[i, j] = moments[one, other] / (scale[one] * scale[other])
-            small[i, i] += 1e-12
-        solved = np.linalg.solve(small, right)
-        costs = np.zeros(3)
-        for i in range(size):
-            costs[chosen[i]] = solved[i] / scale[chosen[i]]
-        # The error without its constant part, which is the same for all.
-        error = costs @ moments @ costs - 2.0 * (costs @ product)
-        if costs.min() >= 0.0 and error < least:
-            least = error
-            best = costs
-    return best[0], best[1], best[2]
+    counts = 1.0 - saved
+    return BatchCost(
+        fixed_s=fixed_s + counts * task_s * now,
+        per_task_s=per_task_s,
+        work_s=counts * row_s,
+        least_s=least_s,
+    )

@@ -121,7 +121,7 @@ def _visit(
         visits = station.passes
     overhead_s = station.cost.overhead_s(cores)
     interval_s = station.interval_s
-    steady_s = overhead_s / (1.0 - share)
+    steady_s = max(overhead_s / (1.0 - share), overhead_s + station.cost.least_s)
     if max(steady_s, interval_s) > came.every_s * (1.0 + 1e-9):
         # It is busy all the time, or waits for its own trigger: batches come at any moment of it.
         duration_s = station.duration_s(cores)
@@ -138,7 +138,8 @@ def _visit(
             variance,
         )
         return later, _Handover(cycle_s, spread, interval_s, duration_s)
-    duration_s = overhead_s + share * came.every_s
+    worked_s = share * came.every_s
+    duration_s = overhead_s + max(worked_s, station.cost.least_s)
     noise_s = station.noise_on(cores) * duration_s
     wait_s = vary = 0.0
     if interval_s > 0.0 and came.interval_s == interval_s and came.after_s <= interval_s:
@@ -152,7 +153,7 @@ def _visit(
         wait_s = min(varies / (2.0 * free_s), duration_s / 2.0)
         wait_s *= math.exp(-((free_s / 3.0) ** 2) / max(varies, 1e-18)) if varies > 0.0 else 0.0
         vary = wait_s**2
-    longer_s = share * came.every_s if came.spread > 0.0 else 0.0
+    longer_s = worked_s if came.spread > 0.0 and worked_s >= station.cost.least_s else 0.0
     later = _Later(
         visits,
         station.loops,

@@ -55,10 +55,25 @@ class MicroBatchStation:
         """D: the duration of a batch in the steady state; infinite when the station is unstable."""
         if tasks <= self.load:
             return float("inf")
-        batch_s = self.cost.overhead_s(tasks) / (1.0 - self.load / tasks)
+        overhead_s = self.cost.overhead_s(tasks)
+        batch_s = max(overhead_s / (1.0 - self.load / tasks), overhead_s + self.cost.least_s)
         if batch_s >= self.interval_s:
             return batch_s
-        return self.cost.overhead_s(tasks) + self.interval_s * self.load / tasks
+        return overhead_s + max(self.interval_s * self.load / tasks, self.cost.least_s)
+
+    def worked(self, tasks: int) -> float:
+        """How much longer a batch takes when it was gathered for longer: rho, or less.
+
+        Where other work beside the tasks makes batches last (L), a few more rows change nothing,
+        but for the batches that noise brings over L: erfc is the chance of a deviation that large.
+        """
+        share = self.load / tasks
+        worked_s = share * max(self.duration_s(tasks), self.interval_s)
+        below_s = self.cost.least_s - worked_s
+        if not 0.0 < below_s < math.inf:
+            return share
+        noise_s = self.noise * worked_s
+        return share * math.erfc(below_s / (math.sqrt(2.0) * noise_s)) if noise_s > 0.0 else 0.0
 
     def latency(self, tasks: int) -> float:
         """E[T](k): 1.5 D, or P/2 + D(lambda P) where a batch ends before its fixed interval.
@@ -79,7 +94,7 @@ class MicroBatchStation:
         rows = self.arrival_rate * cycle_s
         if not 0.0 < rows < math.inf:
             return self.noise
-        worked = self.load / tasks * cycle_s / duration_s
+        worked = self.worked(tasks) * cycle_s / duration_s
         return math.sqrt(self.noise**2 + worked**2 / rows)
 
     def spread_on(self, tasks: int) -> float:
@@ -88,7 +103,7 @@ class MicroBatchStation:
         A batch that takes longer gathers more rows for the next: y' = rho y + noise, so the
         deviations are those of the noise, raised by 1 / sqrt(1 - rho^2).
         """
-        rho = min(self.load / tasks, 0.999)
+        rho = min(self.worked(tasks), 0.999)
         return self.noise_on(tasks) / math.sqrt(1.0 - rho * rho)
 
     def sojourn(self, tasks: int) -> SojournTime:
@@ -101,7 +116,7 @@ class MicroBatchStation:
         noise_s = self.noise_on(tasks) * duration_s if duration_s < math.inf else 0.0
         if duration_s < self.interval_s:
             return SojournTime((Way(1.0, duration_s, 0.0, noise_s, self.interval_s, 0.0),))
-        longer_s = min(self.load / tasks, 1.0) * duration_s
+        longer_s = min(self.worked(tasks), 1.0) * duration_s
         spread = min(self.spread_on(tasks), MOST_SPREAD)
         return SojournTime((Way(1.0, duration_s, longer_s, noise_s, duration_s, spread),))
 
@@ -113,12 +128,11 @@ class MicroBatchStation:
         """Mean latency of the first batch after the arrival rate rose by `factor`.
 
         Its rows arrived during a batch of the usual length, so they waited half of it on average,
-        and there are `factor` times as many: E[T] = max(D, P)/2 + a + factor (D - a). No scaling is
-        fast enough for that batch, so it runs on the present tasks.
+        and there are `factor` times as many: E[T] = C/2 + D + (factor - 1) rho C, with
+        C = max(D, P). No scaling is fast enough for that batch, so it runs on the present tasks.
         """
         duration_s = self.duration_s(tasks)
         if duration_s == float("inf"):
             return duration_s
-        overhead_s = self.cost.overhead_s(tasks)
-        waited_s = max(duration_s, self.interval_s) / 2.0
-        return waited_s + overhead_s + factor * (duration_s - overhead_s)
+        cycle_s = max(duration_s, self.interval_s)
+        return cycle_s / 2.0 + duration_s + (factor - 1.0) * cycle_s * self.load / tasks

@@ -6,6 +6,7 @@ in waves.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,7 +16,7 @@ from tidegate.control.shards.balance import imbalance
 from tidegate.control.shards.route import Route
 from tidegate.sim.microbatch.kept_rows import KeptRows
 from tidegate.sim.microbatch.queue import RowQueue
-from tidegate.sim.microbatch.world import SimulatedSegment, Vector, World
+from tidegate.sim.microbatch.world import SimulatedSegment, Stage, Vector, World
 
 
 @dataclass(slots=True)
@@ -61,6 +62,8 @@ class RunningSegment:
     queue: RowQueue
     tasks: dict[str, int]
     routes: dict[str, Route]
+    deals: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    """The shares of the rows for the tasks of maps; a map that is not in it deals in turn."""
     batch: SimulatedBatch | None = None
     free_s: float = 0.0
     batches: int = 0
@@ -74,6 +77,16 @@ class RunningSegment:
     told_s: float = 0.0
     """Arrivals are known to the meter up to this time: the start of the newest batch whose first
     stage has ended."""
+
+
+def task_times(stage: Stage, tasks: int, shares: Sequence[float]) -> Vector:
+    """The time of each task of a stage for its part of a row of work 1, dealt by these shares.
+
+    Without shares rows are dealt in turn. The times add up to 1 if all tasks have the speed 1.
+    """
+    parts = np.array(shares or [1.0 / tasks] * tasks, dtype=np.float64)
+    speeds = np.resize(np.array(stage.speeds or (1.0,), dtype=np.float64), tasks)
+    return np.asarray(parts / speeds, dtype=np.float64)
 
 
 def begun_batch(
@@ -105,7 +118,11 @@ def begun_batch(
                 shard_rows[stage.name] = drawn
                 weights = drawn / drawn.sum()
             delta = imbalance(weights, one.routes[stage.name], tasks)
-        work_s = rows * stage.work_s
+        spent = 1.0
+        if stage.speeds:
+            times = task_times(stage, tasks, one.deals.get(stage.name, ()))
+            delta, spent = float(times.max() / times.mean()), float(times.sum())
+        work_s = rows * stage.row_s(tasks) * spent
         busy_s[stage.name] = work_s
         imbalances[stage.name] = delta
         mean_s += work_s / tasks
@@ -118,7 +135,7 @@ def begun_batch(
     noise *= world.pace(at_s)
     if world.odd_batches and random.random() < world.odd_batches:
         noise *= 3.0
-    duration_s = (duration_s + slowest_s * waves) * noise
+    duration_s = (duration_s + max(slowest_s * waves, segment.least_s)) * noise
     return SimulatedBatch(
         rows=rows,
         offered=taken.offered,

@@ -12,11 +12,18 @@ from tidegate.control.measurement import (
     SegmentMeasurement,
 )
 from tidegate.control.row_counts import ClassCount, SourceCount
-from tidegate.sim.microbatch.batch import RunningSegment, SimulatedBatch
+from tidegate.models.flow.deal import SLOTS, slot_route
+from tidegate.sim.microbatch.batch import RunningSegment, SimulatedBatch, task_times
 from tidegate.sim.microbatch.done_rows import DoneRows
+from tidegate.sim.microbatch.world import Stage
 
 Ended = Sequence[tuple[int, SimulatedBatch]]
 """Batches that ended during a tick, with their numbers."""
+
+
+def source_name(one: RunningSegment) -> str:
+    """The name of the source that a segment reads."""
+    return f"source of {one.segment.name}"
 
 
 def source_count(one: RunningSegment, ended: Ended) -> SourceCount:
@@ -33,7 +40,7 @@ def source_count(one: RunningSegment, ended: Ended) -> SourceCount:
         for name in names
     )
     return SourceCount(
-        name=f"source of {one.segment.name}",
+        name=source_name(one),
         offered=round(offered),
         kept=round(rows),
         classes=classes,
@@ -82,33 +89,51 @@ def segment_measurement(
 
 
 def operator_measurements(
-    one: RunningSegment, ended: Ended, rate: float
+    one: RunningSegment, ended: Ended, rate: float, feeder: str
 ) -> list[OperatorMeasurement]:
-    """The operators of one segment during the tick."""
+    """The operators of one segment during the tick, of which the first reads the `feeder`."""
     found = []
-    for stage in one.segment.stages:
+    stages = one.segment.stages
+    feeders = (feeder, *(stage.name for stage in stages))
+    for stage, before in zip(stages, feeders, strict=False):
         name = stage.name
         counts: tuple[int, ...] = ()
         if stage.shards and ended:
             per_shard = [batch.shard_rows[name] for _, batch in ended if name in batch.shard_rows]
             if per_shard:
                 counts = tuple(int(count) for count in np.rint(np.sum(per_shard, axis=0)))
+        tasks, shares = one.tasks[name], one.deals.get(name, ())
+        spent = float(task_times(stage, tasks, shares).sum()) if stage.speeds else 1.0
+        # As on Spark, speeds are no part of an imbalance that is counted in rows.
+        known = ended and (shares or not stage.speeds)
         found.append(
             OperatorMeasurement(
                 name=name,
                 arrival_rate=rate,
-                service_rate=1.0 / stage.work_s,
-                tasks=one.tasks[name],
-                imbalance=ended[-1][1].imbalances[name] if ended else 1.0,
+                service_rate=1.0 / (stage.row_s(tasks) * spent),
+                tasks=tasks,
+                imbalance=ended[-1][1].imbalances[name] if known else 1.0,
                 segment=one.segment.name,
                 rows=round(sum(batch.rows for _, batch in ended)),
                 busy_s=sum(batch.busy_s[name] for _, batch in ended),
                 most_tasks=stage.most_tasks or stage.shards or None,
-                route=one.routes.get(name, ()),
+                route=slot_route(shares, SLOTS * tasks) if shares else one.routes.get(name, ()),
                 shard_rows=counts,
+                inputs=(before,),
+                task_rates=_task_rates(stage, tasks),
+                dealt=bool(shares),
+                rows_out=round(sum(batch.rows for _, batch in ended)),
             )
         )
     return found
+
+
+def _task_rates(stage: Stage, tasks: int) -> tuple[float, ...]:
+    """The speed of each task in rows per second, where tasks differ."""
+    if not stage.speeds or tasks < 2:
+        return ()
+    speeds = 1.0 / (tasks * task_times(stage, tasks, ()))
+    return tuple((speeds / stage.work_s).tolist())
 
 
 def latency_of(batches: Sequence[DoneRows]) -> Latency | None:

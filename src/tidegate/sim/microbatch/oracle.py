@@ -119,7 +119,7 @@ def _by_batches(
         2.0 * target.latency_s,
         2.0 * segment.interval_s,
         1.2 * _longest_s(load, seconds, overhead_s[-1], row_s[-1], backlog_rows),
-        2.0 * float(overhead_s.max()),
+        2.0 * (float(overhead_s.max()) + cost.least_s),
     )
     step_s = max(
         target.latency_s / _STEPS_PER_TARGET,
@@ -138,6 +138,7 @@ def _by_batches(
         waited,
         allowed.astype(np.float64),
         overhead_s,
+        cost.least_s,
         row_s,
         step_s,
         max(round(segment.interval_s / step_s), 1),
@@ -172,6 +173,7 @@ def _programme(
     waited: Any,
     cores: Any,
     overhead_s: Any,
+    least_s: float,
     row_s: Any,
     step_s: float,
     interval: int,
@@ -207,7 +209,7 @@ def _programme(
                     late = False
                     ahead = 1
                 else:
-                    lasts_s = overhead_s[choice] + rows * row_s[choice]
+                    lasts_s = overhead_s[choice] + max(rows * row_s[choice], least_s)
                     gap_s = (at - begin) * step_s
                     if share < 0.0:
                         waits_s = (waited[at] - waited[begin] - arrived[begin] * gap_s) / rows

@@ -28,6 +28,7 @@ from tidegate.sim.microbatch.measure import (
     operator_measurements,
     segment_measurement,
     source_count,
+    source_name,
 )
 from tidegate.sim.microbatch.outcome import Outcome
 from tidegate.sim.microbatch.queue import RowQueue
@@ -143,8 +144,12 @@ class PipelineSimulation:
                 if stage.name in decision.tasks:
                     wanted = self._limited(stage, decision.tasks[stage.name])
                     one.tasks[stage.name] = wanted
+                    one.deals.pop(stage.name, None)
                     if stage.shards:
                         one.routes[stage.name] = rescaled(one.routes[stage.name], wanted)
+                shares = decision.deal.get(stage.name)
+                if shares is not None and len(shares) in (0, one.tasks[stage.name]):
+                    one.deals[stage.name] = shares
                 moves = decision.moves.get(stage.name, {})
                 if moves:
                     route = rerouted(one.routes[stage.name], moves, one.tasks[stage.name])
@@ -239,6 +244,11 @@ class PipelineSimulation:
     def _followers(self, one: RunningSegment) -> list[RunningSegment]:
         return [other for other in self._running if other.segment.after == one.segment.name]
 
+    def _feeder(self, one: RunningSegment) -> str:
+        """The operator or source whose rows a segment gets."""
+        before = [other for other in self._running if other.segment.name == one.segment.after]
+        return before[0].segment.stages[-1].name if before else source_name(one)
+
     # ------------------------------------------------------------------ measuring
 
     def _measure(self, begin_s: float, end_s: float) -> Measurement:
@@ -268,7 +278,7 @@ class PipelineSimulation:
             segments.append(
                 segment_measurement(one, ended, rate, waiting, world.starts_s, followers)
             )
-            operators += operator_measurements(one, ended, rate)
+            operators += operator_measurements(one, ended, rate, self._feeder(one))
             running = [] if one.batch is None else [one.batch]
             busy_s += sum(
                 batch.busy_within(begin_s, end_s)

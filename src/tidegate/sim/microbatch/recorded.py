@@ -127,6 +127,7 @@ def recorded_world(records: Sequence[Record]) -> RecordedWorld:
                 name=name,
                 fixed_s=cost.fixed_s,
                 per_task_s=cost.per_task_s,
+                least_s=cost.least_s,
                 stages=_stages(records, name, cost.work_s * visits, starts_s),
                 trigger_s=trigger_s,
                 after=None if name == root else feeding,
@@ -250,6 +251,7 @@ def _scaled(cost: BatchCost, factor: float) -> BatchCost:
     return BatchCost(
         fixed_s=cost.fixed_s * factor,
         per_task_s=cost.per_task_s * factor,
+        least_s=cost.least_s * factor,
         work_s=cost.work_s * factor,
     )
 
@@ -276,12 +278,17 @@ def _stages(
         Stage(
             name=name,
             work_s=max(work_s * busy_s[name] / total_s, 1e-9),
-            shards=len(operator.route),
-            weights=_weights(records, name, starts_s) if operator.route else None,
+            shards=len(_shards(operator)),
+            weights=_weights(records, name, starts_s) if _shards(operator) else None,
             most_tasks=operator.most_tasks,
         )
         for name, operator in newest.items()
     )
+
+
+def _shards(operator: OperatorMeasurement) -> tuple[int, ...]:
+    """The route of its shards; a map that is dealt rows by speed has slots, and no shards."""
+    return () if operator.dealt else operator.route
 
 
 def _weights(records: Sequence[Record], operator: str, starts_s: float) -> "RecordedWeights | None":

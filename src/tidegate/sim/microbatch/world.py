@@ -45,17 +45,33 @@ def keyed_weights(keys: Keys, shards: int, seed: int = 0) -> ShardWeights:
     return at
 
 
+class Speedup(Protocol):
+    """How many times as fast as one task so many tasks are."""
+
+    def __call__(self, tasks: int, /) -> float:
+        """The factor; `tasks` itself where work scales without loss."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
     """An operator of a segment."""
 
     name: str
     work_s: float
-    """Core seconds per row of the segment."""
+    """Core seconds per row of the segment, on one task."""
+    speedup: Speedup | None = None
+    """How it scales; None: without loss."""
     shards: int = 0
     """Number of shards; 0 for a map, whose tasks are always balanced."""
     weights: ShardWeights | None = None
     most_tasks: int | None = None
+    speeds: tuple[float, ...] = ()
+    """For a map on executors of several speeds: that of each task, in turn; empty: all are 1."""
+
+    def row_s(self, tasks: int) -> float:
+        """Core seconds per row on so many tasks: more, where they are not as fast as their sum."""
+        return self.work_s if self.speedup is None else self.work_s * tasks / self.speedup(tasks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +81,8 @@ class SimulatedSegment:
     name: str = "main"
     fixed_s: float
     per_task_s: float = 0.0
+    least_s: float = 0.0
+    """The time of its tasks that a batch takes at least: other work runs beside them."""
     gather_s: float = 0.0
     """c_s: core seconds to read a row from the source, whether it is then kept or shed."""
     stages: tuple[Stage, ...]

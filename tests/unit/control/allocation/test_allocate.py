@@ -45,6 +45,7 @@ microbatch = st.builds(
         fixed_s=st.floats(0.001, 2.0),
         per_task_s=st.sampled_from([0.0, 0.0, 1e-3, 0.01, 0.2]),
         work_s=st.floats(1e-4, 0.02),
+        least_s=st.sampled_from([0.0, 0.0, 0.02, 0.3, 1.5]),
     ),
     arrival_rate=st.floats(1.0, 200.0),
     imbalance=st.floats(1.0, 1.5),
@@ -116,6 +117,30 @@ def test_assign_is_the_best_for_gigk(stations: list[Station], spare: int) -> Non
 @given(st.lists(microbatch, min_size=1, max_size=3), st.integers(0, 5))
 def test_assign_is_the_best_for_micro_batches(stations: list[Station], spare: int) -> None:
     holds_against_brute_force(stations, spare)
+
+
+@CASES
+@given(microbatch, st.integers(0, 40))
+def test_the_compiled_latency_of_a_micro_batch_is_its_own(
+    station: MicroBatchStation, spare: int
+) -> None:
+    """Both at the cores of the allocation, and however many there are of them."""
+    least = station.stable_from + spare
+    answer = assign([station], least, least=[least])
+    assert answer.cores.tolist() == [least]
+    assert answer.latency_s == pytest.approx(
+        station.visit_ratio * station.latency(least), rel=1e-12
+    )
+
+
+def test_work_beside_the_tasks_keeps_a_latency_up() -> None:
+    """With L = 0.3 s a batch takes at least 0.4 s, so no number of cores reaches 0.3 s."""
+    cost = BatchCost(fixed_s=0.1, work_s=1e-3, least_s=0.3)
+    station = MicroBatchStation(cost=cost, arrival_rate=500.0)
+    with pytest.raises(LatencyOutOfReach) as refused:
+        provision([station], 0.3)
+    assert refused.value.latency_reachable_s == pytest.approx(0.6)
+    assert provision([station], 0.601).cores.tolist() == [1]
 
 
 @CASES

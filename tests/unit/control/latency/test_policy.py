@@ -18,7 +18,7 @@ from tidegate.errors import AskedWrongly
 from tidegate.models.microbatch.batch_cost import BatchCost
 from tidegate.models.microbatch.station import MicroBatchStation
 from tidegate.sim.microbatch.pipeline import simulate
-from tidegate.workload.profile import constant, steps
+from tidegate.workload.profile import constant, ramp, steps
 
 COST = BatchCost(fixed_s=0.3, per_task_s=0.01, work_s=1e-3)
 
@@ -359,3 +359,17 @@ def test_the_same_cores_are_split_again_only_for_a_gain() -> None:
     for tick in range(21, 27):
         near = two_alike(tick, 1500.0, best[0] - 3, best[1] + 3)
         assert not policy.decide(near).tasks
+
+
+def test_cores_that_have_come_are_used_while_more_are_on_their_way() -> None:
+    """A load that rises for long, on a cluster that is slow: some cores are always on their way."""
+    rise = ramp(500.0, 6000.0, 400.0)
+    outcome = simulate(world(rise, seconds=400.0, grant_s=25.0, cores=2), controller())
+    idle = 0
+    for record in outcome.records[60:]:
+        tick = record.measurement
+        (segment,) = tick.segments
+        used = max(record.decision.tasks.values(), default=segment.tasks)
+        idle += used < min(tick.cores_granted, tick.cores_asked)
+    assert idle == 0
+    assert sum("on their way" in record.decision.reason for record in outcome.records) > 20

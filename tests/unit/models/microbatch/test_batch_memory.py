@@ -10,6 +10,7 @@ from tidegate.control.latency.load_ahead import MOST_MARGIN, MOST_MOMENTUM, Load
 from tidegate.forecast.trend import DampedTrend
 from tidegate.models.microbatch.batch_cost import BatchCost
 from tidegate.models.microbatch.batch_memory import BatchMemory, ToldParts
+from tidegate.models.microbatch.imbalance import chance_spread
 
 COST = BatchCost(fixed_s=0.3, per_task_s=0.01, work_s=1e-3)
 
@@ -175,7 +176,8 @@ def test_one_batch_that_tells_its_parts_predicts_other_tasks_and_rows() -> None:
     assert cost is not None
     for rows, tasks in ((1000, 12), (4000, 2), (100, 8)):
         expected_s = COST.duration_s(rows, tasks) + 0.02
-        assert cost.duration_s(rows, tasks) == pytest.approx(expected_s, rel=0.02)
+        # A twentieth of the tasks' time is taken to be saved elsewhere, until batches tell.
+        assert cost.duration_s(rows, tasks) == pytest.approx(expected_s, rel=0.05)
 
 
 def test_a_slow_minute_of_the_machine_does_not_look_like_costly_rows() -> None:
@@ -203,3 +205,45 @@ def test_batches_that_tell_nothing_are_fitted_as_a_whole() -> None:
     cost = memory.fit(31.0, None)
     assert cost is not None
     assert cost.duration_s(2000, 4) == pytest.approx(COST.duration_s(2000, 4), rel=0.1)
+
+
+def test_tasks_that_are_shorter_than_the_work_beside_them_save_nothing() -> None:
+    """Batches whose tasks take less than 0.5 s take as long as if they took that."""
+    memory = BatchMemory()
+    for at_s, (rows, tasks) in enumerate([(500, 4), (1000, 4), (4000, 4), (8000, 4)] * 10):
+        busy_s = rows * COST.work_s / tasks
+        memory.observe(
+            rows=rows,
+            tasks=tasks,
+            duration_s=0.3 + max(busy_s, 0.5),
+            imbalance=1.0,
+            at_s=float(at_s),
+            told=ToldParts(busy_s, 0.0, 0.0),
+        )
+    cost = memory.fit(40.0, None)
+    assert cost is not None
+    assert cost.work_s == pytest.approx(COST.work_s, rel=0.06)
+    for rows in (100, 1500, 12_000):
+        expected_s = 0.3 + max(rows * COST.work_s / 4, 0.5)
+        assert cost.duration_s(rows, 4) == pytest.approx(expected_s, rel=0.07)
+
+
+def test_chance_is_told_from_what_lasts() -> None:
+    """Rows that fall on tasks at random, on a route whose fullest task has a fifth more."""
+    random = np.random.default_rng(5)
+    memory = BatchMemory()
+    for at_s, (rows, tasks) in enumerate([(60, 6), (200, 6), (1500, 6), (9000, 6)] * 60):
+        parts = np.full(tasks, 1.0)
+        parts[0] = 1.2 * (tasks - 1) / (tasks - 1.2)
+        drawn = random.multinomial(rows, parts / parts.sum())
+        delta = float(drawn.max() * tasks / rows)
+        memory.observe(rows=rows, tasks=tasks, duration_s=1.0, imbalance=delta, at_s=at_s / 60.0)
+    chance = memory.chance(4.0)
+    for rows in (60, 1500):
+        parts = np.full(6, 1.0)
+        parts[0] = 1.2 * 5 / 4.8
+        drawn = random.multinomial(rows, parts / parts.sum(), 4000).max(axis=1)
+        beyond = float(drawn.mean() * 6 / rows) - 1.2
+        expected = chance * float(chance_spread(6)) / math.sqrt(rows)
+        assert expected == pytest.approx(beyond, abs=0.08)
+    assert BatchMemory().chance(0.0) == 0.0
