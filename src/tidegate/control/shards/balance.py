@@ -9,19 +9,15 @@ nodes are known, a move inside the node of the fullest task is preferred, provid
 about as much as the best move, or brings that task down to theta.
 """
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.control.decision import Decision
-from tidegate.control.measurement import Measurement, OperatorMeasurement
-from tidegate.control.shards.route import rescaled
 from tidegate.errors import AskedWrongly
 
 THETA = 1.2
@@ -31,7 +27,7 @@ _NEAR_FLOOR = 1.05
 
 _CHANGED = 0.1
 """A part of the rows that goes to other shards than before, beyond chance, is a change."""
-_WORTH_IT = 0.97
+WORTH_IT = 0.97
 """Moves must lower delta to at most this share, or they are not worth the state they move."""
 
 _ABOUT_AS_GOOD = 0.95
@@ -60,6 +56,11 @@ class Balance:
     """The hottest shard, if it keeps delta above theta."""
     crossing: int | None = None
     """How many of the moves leave their node; None if nodes are not known."""
+
+    @property
+    def worth_it(self) -> bool:
+        """Whether there are moves, and they lower delta by more than a little."""
+        return bool(self.moves) and self.after <= WORTH_IT * self.before
 
 
 def imbalance(loads: npt.ArrayLike, route: Sequence[int] | npt.ArrayLike, tasks: int) -> float:
@@ -228,7 +229,7 @@ class ShardLoads:
         """Add the rows per shard of batches that ended since the last call, up to `at_s`."""
         fresh = np.array(rows, np.float64)
         known = self._loads is not None and self._loads.shape == fresh.shape
-        self.changed = known and _other_shares(self._loads, fresh)
+        self.changed = known and other_shares(self._loads, fresh)
         if not known or self.changed:
             self._loads = fresh
         else:
@@ -243,7 +244,7 @@ class ShardLoads:
         return self._loads
 
 
-def _other_shares(before: Loads | None, fresh: Loads) -> bool:
+def other_shares(before: Loads | None, fresh: Loads) -> bool:
     """Whether a part of the rows went to other shards than before, beyond chance.
 
     The part is the total variation distance of the two distributions. By chance alone, two samples
@@ -257,100 +258,3 @@ def _other_shares(before: Loads | None, fresh: Loads) -> bool:
     shards = int(np.count_nonzero(before + fresh))
     by_chance = 0.4 * math.sqrt(shards * (1.0 / rows + 1.0 / others))
     return 0.5 * float(np.abs(fresh / rows - before / others).sum()) > _CHANGED + 1.5 * by_chance
-
-
-@dataclass(slots=True)
-class Balancer:
-    """Balances the keyed operators of a pipeline every `every_batches` batches."""
-
-    theta: float = THETA
-    every_batches: int = 2
-    half_life_s: float = 2.0
-    most_operators: int = 8
-    """The most operators to balance in one tick, those with the most to gain first, so that a tick
-    stays short."""
-    _loads: dict[str, ShardLoads] = field(default_factory=dict)
-    _batches: int = 0
-    _changed: bool = False
-    """Whether the shares of an operator's shards have just changed: that does not wait."""
-
-    def observe(self, measurement: Measurement) -> None:
-        """Learn the shards' loads from a tick's measurement."""
-        self._batches += sum(len(segment.batches) for segment in measurement.segments)
-        self._changed = False
-        for operator in measurement.operators:
-            if any(operator.shard_rows):
-                loads = self._loads.setdefault(operator.name, ShardLoads(self.half_life_s))
-                loads.observe(operator.shard_rows, measurement.at_s)
-                self._changed |= loads.changed
-
-    def moves(
-        self, measurement: Measurement, tasks: Mapping[str, int], *, now: bool = False
-    ) -> tuple[dict[str, Balance], list[str]]:
-        """The balances that move shards, per operator, and notes for a person.
-
-        `tasks` has the operators whose number of tasks changes with the same decision: they are
-        balanced on their new route, because an even count of shards is not an even load. With
-        `now` it does not wait for `every_batches` batches.
-        """
-        found: dict[str, Balance] = {}
-        notes: list[str] = []
-        if self._batches < self.every_batches and not (now or self._changed):
-            return found, notes
-        self._batches = 0
-        for operator in _gain_first(measurement.operators)[: self.most_operators]:
-            answer = self._balance(operator, tasks.get(operator.name, operator.tasks))
-            if answer is None:
-                continue
-            if answer.moves and answer.after <= _WORTH_IT * answer.before:
-                found[operator.name] = answer
-            if answer.hot is not None:
-                notes.append(
-                    f"shard {answer.hot.shard} of '{operator.name}' alone has"
-                    f" {answer.hot.share:.2f} times a task's fair share: no route brings its"
-                    f" imbalance below that; a finer key would"
-                )
-        return found, notes
-
-    def balanced(self, decision: Decision, measurement: Measurement) -> Decision:
-        """The decision with moves of shards, for the tasks that it leaves in force.
-
-        A body applies a decision's tasks first and its moves then, so both take effect with the
-        same batch.
-        """
-        self.observe(measurement)
-        if decision.moves:
-            return decision
-        balances, notes = self.moves(measurement, decision.tasks, now=bool(decision.tasks))
-        reason = decision.reason
-        for name, found in balances.items():
-            count = len(found.moves)
-            shards = "1 shard" if count == 1 else f"{count} shards"
-            away = f", {found.crossing} to another node" if found.crossing else ""
-            reason += (
-                f"; moving {shards} of '{name}'{away}:"
-                f" imbalance {found.before:.2f} to {found.after:.2f}"
-            )
-        moves = {name: found.moves for name, found in balances.items()}
-        return dataclasses.replace(
-            decision, reason=reason, moves=moves, notes=decision.notes + tuple(notes)
-        )
-
-    def _balance(self, operator: OperatorMeasurement, tasks: int) -> Balance | None:
-        observed = self._loads.get(operator.name)
-        loads = None if observed is None else observed.loads
-        fits = loads is not None and len(loads) == len(operator.route)
-        if loads is None or not fits or not 2 <= tasks <= len(operator.route):
-            return None
-        if max(operator.route) >= operator.tasks:
-            return None  # a change of tasks has not taken effect yet
-        route = operator.route if tasks == operator.tasks else rescaled(operator.route, tasks)
-        # With another number of tasks, it is not yet known where they will run.
-        nodes = operator.nodes if len(operator.nodes) == tasks == operator.tasks else ()
-        return balance(loads, route, tasks, self.theta, nodes)
-
-
-def _gain_first(operators: Sequence[OperatorMeasurement]) -> list[OperatorMeasurement]:
-    """Keyed operators, sorted by how much longer their fullest task works than the mean."""
-    keyed = [operator for operator in operators if operator.route]
-    return sorted(keyed, key=lambda one: (-one.busy_s * (one.imbalance - 1.0), -one.busy_s))

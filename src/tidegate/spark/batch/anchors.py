@@ -94,6 +94,8 @@ class Anchors:
     """Whether the executors of a host share a cache: then any of them has a shard's state."""
     _kept: dict[str, Anchor] = field(default_factory=dict)
     _homes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _nodes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The place of each task in the last batch."""
     _waits: dict[str, tuple[int, int]] = field(default_factory=dict)
     """For operators with a lopsided anchor: micro-batches until it is made again, and how many it
     will wait after that."""
@@ -102,18 +104,53 @@ class Anchors:
         """The anchor of an operator with so many tasks on these executors."""
         return self._anchor(operator, tasks, executors).frame
 
-    def follow(self, operator: str, route: Route, tasks: int, executors: ExecutorNames) -> Route:
-        """The route of a new batch, its tasks renumbered so that shards stay where they are."""
+    def follow(
+        self,
+        operator: str,
+        route: Route,
+        tasks: int,
+        executors: ExecutorNames,
+        *,
+        stateful: bool = True,
+    ) -> Route:
+        """The route of a new batch, its tasks renumbered so that shards stay where they are.
+
+        A map has no state to stay with. Its slots were dealt to tasks in certain places, so its
+        tasks are renumbered only when these places have changed. They are executors even where
+        those of a host share a cache: shares follow the speeds of executors.
+        """
         if executors == ALONE:
             return route
         self._tick(operator)
         anchor = self._anchor(operator, tasks, executors)
-        nodes = tuple(host_of(place) if self.shared else place for place in anchor.places)
+        by_host = self.shared and stateful
+        nodes = tuple(host_of(place) if by_host else place for place in anchor.places)
         homes = self._homes.get(operator)
-        if homes is not None:
+        settled = not stateful and self._nodes.get(operator) == nodes
+        # The slots of a map change with the number of its tasks.
+        if homes is not None and len(homes) == len(route) and not settled:
             route = relabelled(route, homes, nodes)
+        self._nodes[operator] = nodes
         self._homes[operator] = tuple(nodes[task] for task in route)
         return route
+
+    def nodes(self, operator: str) -> tuple[str, ...]:
+        """The place of each task in the batch that is being planned; empty in one process."""
+        return self._nodes.get(operator, ())
+
+    def routed(self, operator: str, route: Route) -> None:
+        """This batch has another route on the same tasks than the one that `follow` returned."""
+        nodes = self._nodes.get(operator)
+        if nodes is not None:
+            self._homes[operator] = tuple(nodes[task] for task in route)
+
+    def let_go(self, operator: str) -> None:
+        """Drop the anchor of an operator whose tasks may run anywhere again, if it has one."""
+        kept = self._kept.pop(operator, None)
+        if kept is not None:
+            kept.frame.unpersist()
+        for known in (self._waits, self._homes, self._nodes):
+            known.pop(operator, None)
 
     def _anchor(self, operator: str, tasks: int, executors: ExecutorNames) -> Anchor:
         kept = self._kept.get(operator)

@@ -9,7 +9,7 @@ import itertools
 import json
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,6 +28,8 @@ FORMAT = "tidegate-channel"
 MOST_ROWS = 1_000_000
 MOST_FILES = 1_000
 """The most that the consumer reads in one batch, unless a single producer batch has more."""
+PACKED_ROWS = 4096
+"""Small files are read together, in partitions of about this many rows."""
 _KEPT = 3
 _SWEEP_EVERY = 64
 _FORGET_EVERY = 4
@@ -269,16 +271,35 @@ class ChannelTask:
 
 
 @dataclass(frozen=True, slots=True)
-class _File(InputPartition):
-    name: str
+class _Files(InputPartition):
+    names: tuple[str, ...]
+
+
+def packed(files: Sequence[tuple[str, int]], most_rows: int) -> Iterator[tuple[str, ...]]:
+    """The names of files that are read together, in their order: up to so many rows, or one file.
+
+    A task costs some milliseconds however few rows it reads, and a segment that has fallen behind
+    finds a file for each task of several batches.
+    """
+    names: list[str] = []
+    taken = 0
+    for name, rows in files:
+        if names and taken + rows > most_rows:
+            yield tuple(names)
+            names, taken = [], 0
+        names.append(name)
+        taken += rows
+    if names:
+        yield tuple(names)
 
 
 class ChannelReader(DataSourceStreamReader):
     """The consumer's side of a channel."""
 
-    def __init__(self, log: Log, columns: list[str]) -> None:
+    def __init__(self, log: Log, columns: list[str], most_rows: int = 0) -> None:
         self._log = log
         self._columns = columns
+        self._most_rows = most_rows
         self._forgot = 0
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 (Spark's name)
@@ -292,17 +313,19 @@ class ChannelReader(DataSourceStreamReader):
         return {"batches": self._log.limited(start["batches"], MOST_ROWS, MOST_FILES)}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
-        """One per file."""
-        files = self._log.files(start["batches"], end["batches"])
-        return [_File(name) for name in files]
+        """One per file, or per pack of small files. A replay reads the same packs."""
+        handed = self._log.between(start["batches"], end["batches"])
+        files = [file for one in handed for file in one.files]
+        return [_Files(names) for names in packed(files, self._most_rows)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a file, as they were written."""
-        assert isinstance(partition, _File)
-        with self._log.data.open(partition.name) as stream:
-            reader = pa.ipc.open_file(stream)
-            for number in range(reader.num_record_batches):
-                yield with_columns(reader.get_batch(number), self._columns)
+        """The rows of its files, as they were written."""
+        assert isinstance(partition, _Files)
+        for name in partition.names:
+            with self._log.data.open(name) as stream:
+                reader = pa.ipc.open_file(stream)
+                for number in range(reader.num_record_batches):
+                    yield with_columns(reader.get_batch(number), self._columns)
 
     def commit(self, end: dict[str, int]) -> None:
         """The consumer will not read again what lies before `end`: remove it, several at a time.
@@ -333,7 +356,8 @@ class ChannelSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """The consumer's side of a channel."""
-        return ChannelReader(Log(Durable(self.options["path"])), schema.names)
+        most_rows = int(self.options.get("packedrows", "0"))
+        return ChannelReader(Log(Durable(self.options["path"])), schema.names, most_rows)
 
 
 def with_columns(block: pa.RecordBatch, columns: list[str]) -> pa.RecordBatch:

@@ -26,10 +26,11 @@ from tidegate.pipelines.graph import (
 from tidegate.pipelines.origins import origins_of
 from tidegate.pipelines.schema import struct_of
 from tidegate.pipelines.walks import mixed_readers, reader_counts, sole_reader, timed_source
-from tidegate.spark.batch.anchors import Anchors, ExecutorNames
+from tidegate.spark.batch.anchors import ALONE, Anchors, ExecutorNames
 from tidegate.spark.batch.keyed_task import KeyedStage, KeyedTask
 from tidegate.spark.batch.map_task import MapStage, MapTask
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
+from tidegate.spark.batch.preview import counted, shard_of, way_to
 from tidegate.spark.batch.report import TaskReport
 from tidegate.spark.batch.traces import FIELD, SPARK_TYPE, TraceSample, with_traces
 from tidegate.spark.batch.unanchored import unanchored
@@ -171,33 +172,71 @@ class Compiler:
         versions: Mapping[str, Version],
         anchors: Anchors,
         executors: ExecutorNames,
+        made: "Frames | None" = None,
     ) -> "Frames":
-        """The DataFrame of every node. Nothing runs yet."""
-        made = Frames()
+        """The DataFrame of every node, beside those that a preview has made. Nothing runs yet."""
+        made = made or Frames()
+        for node in (*self._segment.reads, *self._segment.nodes):
+            if node.name not in made.of and not isinstance(node, Sink):
+                self._make(node, batch, made, plan, versions, anchors, executors)
+        return made
+
+    def counted(
+        self,
+        batch: DataFrame,
+        plan: BatchPlan,
+        operator: str,
+        expected: int,
+        anchors: Anchors,
+        executors: ExecutorNames,
+        made: "Frames",
+    ) -> NDArray[np.int64]:
+        """Preview an operator: the rows of each of its shards (`preview.counted`).
+
+        What leads to it is computed, and kept in `made` for the rest of the batch.
+        """
+        keyed = next(node for node in self._segment.keyed if node.name == operator)
+        way = way_to(self._segment, keyed)
+        assert way is not None
+        for node in way:
+            if node.name not in made.of:
+                last = node is way[-1]
+                self._make(node, batch, made, plan, {}, anchors, executors, keep=last)
+        return counted(made.of[way[-1].name], keyed, expected)
+
+    def _make(
+        self,
+        node: Node,
+        batch: DataFrame,
+        made: "Frames",
+        plan: BatchPlan,
+        versions: Mapping[str, Version],
+        anchors: Anchors,
+        executors: ExecutorNames,
+        *,
+        keep: bool = False,
+    ) -> None:
+        """Make the DataFrame of a node whose inputs are made; with `keep` compute it only once."""
         readers = self._readers
         many = len(self._segment.reads) > 1
-        sheds = self.sources.sheds(plan)
-        if many or any(readers[node.name] > 1 for node in self._segment.reads):
-            batch = made.keep(batch)
-        for node in (*self._segment.reads, *self._segment.nodes):
-            if node.name in made.of or isinstance(node, Sink):
-                continue
-            frame = self._frame(node, batch, many, made, plan, versions, anchors, executors)
-            # An input that nothing is added to is the batch itself, which is kept already.
-            raw = isinstance(node, Channel) or (isinstance(node, Source) and not sheds)
-            shared = readers[node.name] > 1 and not raw
-            shown = any(
-                isinstance(other, Sink) and other.write and node.name in other.inputs
-                for other in self._segment.nodes
-            )
-            if shared or shown:
-                frame = made.keep(frame)
-            is_source = isinstance(node, Source)
-            hidden = self._origin(node.name) if is_source else self._hidden(node.name)
-            made.add(node.name, frame, hidden)
-            if isinstance(node, Source) and node.name in self.traced and not self._sampled(node):
-                made.hidden[node.name] = with_traces(frame, node, self._sample_every), (TRACE,)
-        return made
+        if made.batch is None:
+            several = many or any(readers[one.name] > 1 for one in self._segment.reads)
+            made.batch = made.keep(batch) if several else batch
+        frame = self._frame(node, made.batch, many, made, plan, versions, anchors, executors)
+        # An input that nothing is added to is the batch itself, which is kept already.
+        plain = isinstance(node, Source) and not self.sources.sheds(plan)
+        shared = readers[node.name] > 1 and not (isinstance(node, Channel) or plain)
+        shown = any(
+            isinstance(other, Sink) and other.write and node.name in other.inputs
+            for other in self._segment.nodes
+        )
+        if shared or shown or keep:
+            frame = made.keep(frame)
+        is_source = isinstance(node, Source)
+        hidden = self._origin(node.name) if is_source else self._hidden(node.name)
+        made.add(node.name, frame, hidden)
+        if isinstance(node, Source) and node.name in self.traced and not self._sampled(node):
+            made.hidden[node.name] = with_traces(frame, node, self._sample_every), (TRACE,)
 
     def _sampled(self, source: Source) -> bool:
         """Whether the reader of a source samples its inputs."""
@@ -253,7 +292,12 @@ class Compiler:
             return self.sources.rows(node, rows, plan) if isinstance(node, Source) else rows
         if isinstance(node, Map):
             hidden = (*self._origin(node.name), *((TRACE,) if self._takes(node) else ()))
-            return self._map(node, made.rows(node.inputs[0], hidden), plan)
+            dealt = plan.operators.get(node.name)
+            rows = made.rows(node.inputs[0], hidden)
+            if dealt is not None and dealt.route and executors != ALONE:
+                kept = anchors.of(node.name, dealt.tasks, executors)
+                return self._anchored_map(node, rows, dealt, plan, kept)
+            return self._map(node, rows, dealt, plan)
         if isinstance(node, Merge):
             hidden = self._hidden(node.name)
             return _union([self._branch(name, made, hidden) for name in node.inputs])
@@ -279,26 +323,61 @@ class Compiler:
             rows = rows.withColumn(TRACE, F.lit(None).cast(SPARK_TYPE))
         return rows
 
-    def _map(self, node: Map, rows: DataFrame, plan: BatchPlan) -> DataFrame:
-        entry = plan.operators.get(node.name)
+    def _map(
+        self, node: Map, rows: DataFrame, entry: OperatorPlan | None, plan: BatchPlan
+    ) -> DataFrame:
         intake = self._intake(node, plan)
         if entry is not None:
             # Rows are dealt out by their position and sorted by it behind the shuffle. So a replay
             # deals them alike, and what follows sees one order whatever the shuffle delivered.
             rows = (
                 rows.selectExpr(*intake.columns, f"{intake.order} as {ORDER}")
-                .repartitionById(entry.tasks, F.expr(f"cast(pmod({ORDER}, {entry.tasks}) as int)"))
+                .repartitionById(entry.tasks, F.expr(_dealt(entry)))
                 .sortWithinPartitions(ORDER)
             )
-        tasks = None if entry is None else entry.tasks
-        stage = self._stages[node.name]
-        task = MapTask(stage, plan.batch_id, self._accumulator, intake.shed, tasks)
+        task = self._map_task(node, entry, plan, intake)
+        return rows.mapInArrow(lambda blocks: task(blocks), struct_of(self._map_schema(node)))
+
+    def _anchored_map(
+        self,
+        node: Map,
+        rows: DataFrame,
+        entry: OperatorPlan,
+        plan: BatchPlan,
+        anchor: DataFrame,
+    ) -> DataFrame:
+        """A map whose tasks stay on their executors, because these are not equally fast."""
+        intake = self._intake(node, plan)
+        dealt = rows.selectExpr(*intake.columns, f"{intake.order} as {ORDER}").withColumn(
+            TASK, F.expr(_dealt(entry))
+        )
+        task = replace(self._map_task(node, entry, plan, intake), block_rows=_block_rows(rows))
+        schema = self._map_schema(node)
+        both = anchor.groupBy(TASK).cogroup(
+            dealt.repartitionById(entry.tasks, F.col(TASK)).groupBy(TASK)
+        )
+        return both.applyInArrow(lambda a, b: task.anchored(a, b, schema), struct_of(schema))
+
+    def _map_task(
+        self, node: Map, entry: OperatorPlan | None, plan: BatchPlan, intake: Intake
+    ) -> MapTask:
+        return MapTask(
+            self._stages[node.name],
+            plan.batch_id,
+            self._accumulator,
+            intake.shed,
+            None if entry is None else entry.tasks,
+            () if entry is None else entry.route,
+        )
+
+    def _map_schema(self, node: Map) -> pa.Schema:
+        """The columns that leave a map, hidden ones included."""
         schema = node.schema
         if node.name in self._origins.carried:
             schema = schema.append(pa.field(ORIGIN, pa.int32()))
         if self._carries(node.name):
             schema = schema.append(FIELD)
-        return rows.mapInArrow(lambda blocks: task(blocks), struct_of(schema))
+        return schema
 
     def _intake(self, node: Map | Keyed, plan: BatchPlan) -> Intake:
         """How rows enter an operator, with the traces that they carry."""
@@ -319,7 +398,7 @@ class Compiler:
         keys = ", ".join(f"`{name}`" for name in node.key)
         # One literal string: a literal per shard overflows Spark's stack.
         route = ",".join(str(task) for task in entry.route)
-        shard = f"cast(pmod(xxhash64({keys}), {node.shards}) as int)"
+        shard = shard_of(node.key, node.shards)
         intake = self._intake(node, plan)
         routed = rows.selectExpr(
             *intake.columns,
@@ -343,6 +422,22 @@ class Compiler:
         return both.applyInArrow(lambda a, b: task(a, b), schema)
 
 
+def _block_rows(rows: DataFrame) -> int | None:
+    """The most rows that Spark gives a Python function at once; None: there is no limit."""
+    limit = int(rows.sparkSession.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") or 0)
+    return limit if limit > 0 else None
+
+
+def _dealt(entry: OperatorPlan) -> str:
+    """The task of a row of a map, by its position: in turn, or by the slots of its route."""
+    if not entry.route:
+        return f"cast(pmod({ORDER}, {entry.tasks}) as int)"
+    # One literal string: a literal per slot overflows Spark's stack.
+    route = ",".join(str(task) for task in entry.route)
+    slot = f"cast(pmod({ORDER}, {len(entry.route)}) as int)"
+    return f"cast(split('{route}', ',') as array<int>)[{slot}]"
+
+
 def _union(frames: list[DataFrame]) -> DataFrame:
     """The rows of all frames, which have the same columns."""
     union = frames[0]
@@ -355,6 +450,8 @@ def _union(frames: list[DataFrame]) -> DataFrame:
 class Frames:
     """The DataFrame of each node in one micro-batch, and those that are cached until it ends."""
 
+    batch: DataFrame | None = None
+    """What Spark gave; None before the first node is made."""
     of: dict[str, DataFrame] = field(default_factory=dict)
     kept: list[DataFrame] = field(default_factory=list)
     hidden: dict[str, tuple[DataFrame, tuple[str, ...]]] = field(default_factory=dict)

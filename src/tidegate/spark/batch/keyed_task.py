@@ -20,6 +20,7 @@ from tidegate.spark.batch.worker import (
     ORDER,
     ORIGIN,
     TASK,
+    ReceivedBlocks,
     node_of,
     part_of_task,
     place,
@@ -83,18 +84,21 @@ class KeyedTask:
 
     def without_anchor(self, blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the task that the rows name; without rows, the one that the partition names."""
-        given = list(blocks)
+        received = ReceivedBlocks(blocks)
+        given = list(received)
         if any(block.num_rows for block in given):
             rows = pa.Table.from_batches(given)
-            yield from self._run(rows.column(TASK)[0].as_py(), rows).to_batches()
+            task = rows.column(TASK)[0].as_py()
+            yield from self._run(task, rows, received.waited_s).to_batches()
             return
         task, part = part_of_task(unpacked(self.stage).keeper.operator)
         if part == 0:
             yield from self._run(task, None).to_batches()
 
-    def _run(self, task: int, rows: pa.Table | None) -> pa.Table:
+    def _run(self, task: int, rows: pa.Table | None, waited_s: float | None = None) -> pa.Table:
         stage: KeyedStage = unpacked(self.stage)
         started_s = time.time()
+        bytes_in = 0 if rows is None else rows.nbytes
         keeper = stage.keeper
         if self.shed is not None and rows is not None:
             shedder = self.shed.shedder()
@@ -151,6 +155,8 @@ class KeyedTask:
                     class_rows=class_rows(rows, stage.offered),
                     born=None if marks is None else marks.born,
                     left=np.unique(passed.traces) if passed is not None and stage.tells else None,
+                    bytes_in=bytes_in,
+                    waited_s=waited_s,
                 )
             ]
         )

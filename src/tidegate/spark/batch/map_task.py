@@ -13,7 +13,15 @@ from tidegate.control.learning.sojourn import Stamps, merged
 from tidegate.pipelines.derived import Derived
 from tidegate.spark.batch.failure import told_of
 from tidegate.spark.batch.traces import FIELD, Marks, TraceSample, joined, numbered
-from tidegate.spark.batch.worker import ORDER, ORIGIN, part_report, unpacked, without_ours
+from tidegate.spark.batch.worker import (
+    ORDER,
+    ORIGIN,
+    TASK,
+    ReceivedBlocks,
+    part_report,
+    unpacked,
+    without_ours,
+)
 from tidegate.spark.measure.stamps import ArrivalSample
 from tidegate.spark.shedding.task import ShedStage, ShedTask, class_rows
 from tidegate.spark.state.conform import conform
@@ -52,9 +60,34 @@ class MapTask:
     """Set when its source is shed here, before the function, and not in a stage of its own."""
     tasks: int | None = None
     """How many tasks the rows were dealt to by their order; None: it runs where its rows are."""
+    route: tuple[int, ...] = ()
+    """The task of each slot that rows were dealt to; empty: they were dealt to tasks in turn."""
+    block_rows: int | None = None
+    """Rows that the function is given at once, at most, where Spark does not cut blocks itself;
+    None: all of them."""
+
+    def anchored(self, anchor: pa.Table, rows: pa.Table, schema: pa.Schema) -> pa.Table:
+        """Run the task that the anchor names on all its rows, for Spark's cogroup."""
+        order = rows.column(ORDER).to_numpy()
+        if np.any(order[1:] < order[:-1]):  # a shuffle delivers blocks in any order
+            rows = rows.take(pa.array(np.argsort(order, kind="stable")))
+        # In one piece first: a table keeps the pieces in which the shuffle happened to deliver it,
+        # and a replay must give the function the same blocks.
+        blocks = iter(rows.combine_chunks().to_batches(max_chunksize=self.block_rows))
+        own = anchor.column(TASK)[0].as_py()
+        return pa.Table.from_batches(list(self._run(blocks, own, kept=True)), schema)
 
     def __call__(self, blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the user's function on every block of rows."""
+        yield from self._run(blocks)
+
+    def _run(
+        self, blocks: Iterator[pa.RecordBatch], own: int | None = None, *, kept: bool = False
+    ) -> Iterator[pa.RecordBatch]:
+        """Run all blocks. `own` is the number of the task, if it is known before its rows.
+
+        It is `kept` in its place by an anchor; how long it waited for its rows is then not known.
+        """
         stage: MapStage = unpacked(self.stage)
         started_s = time.time()
         rows_in = rows_out = 0
@@ -64,12 +97,12 @@ class MapTask:
         born: list[NDArray[np.int64]] = []
         left: list[NDArray[np.int64]] = []
         shedder = None if self.shed is None else self.shed.shedder()
-        own: int | None = None
-        for block in blocks:
+        received = ReceivedBlocks(blocks)
+        for block in received:
             if not block.num_rows:
                 continue
             if self.tasks is not None and own is None:
-                own = block.column(ORDER)[0].as_py() % self.tasks
+                own = self._task_of(block.column(ORDER)[0].as_py(), self.tasks)
             table = pa.Table.from_batches([block]) if shedder is None else shedder.kept(block)
             if not table.num_rows:
                 continue
@@ -108,8 +141,15 @@ class MapTask:
             class_rows=tuple(sum(part) for part in zip(*by_class, strict=True)),
             born=np.concatenate(born) if born else None,
             left=np.unique(np.concatenate(left)) if left else None,
+            bytes_in=received.bytes,
+            # Without tasks of its own it waits for the operator in whose tasks it runs.
+            waited_s=None if self.tasks is None or kept else received.waited_s,
         )
         self.accumulator.add([told])
+
+    def _task_of(self, order: int, tasks: int) -> int:
+        """The task that a row was dealt to."""
+        return self.route[order % len(self.route)] if self.route else order % tasks
 
     def _marks(self, stage: MapStage, table: pa.Table, before: int) -> Marks:
         """The traces on the rows of a block, which comes after so many rows of its partition."""

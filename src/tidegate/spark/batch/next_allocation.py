@@ -4,13 +4,14 @@ The control loop and the user may change it at any time. A micro-batch takes a s
 its plan, so a change holds from the next batch on and never within one.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from threading import Lock
 
 from tidegate.control.shards.route import Route, even_route, rerouted, rescaled
 from tidegate.control.shedding.keep import KEEP_ALL, Keep
 from tidegate.errors import AskedWrongly, nearest
+from tidegate.models.flow.deal import SLOTS, slot_route
 from tidegate.pipelines.graph import Keyed, Map, Node, Source
 from tidegate.pipelines.shedding import ShedClass
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
@@ -27,6 +28,7 @@ class NextAllocation:
             if isinstance(node, Keyed) or (isinstance(node, Map) and node.tasks is not None)
         }
         self._wanted = {name: _first(node, tasks) for name, node in self._nodes.items()}
+        self._previews: dict[str, None] = {}
         self._keep = KEEP_ALL
         self._worths: dict[str, ShedClass] = {}
         for node in nodes:
@@ -38,7 +40,11 @@ class NextAllocation:
                         self._worths[name] = worth
 
     def adopt(self, plan: BatchPlan) -> None:
-        """Continue with the tasks and routes of an earlier run, where they still fit."""
+        """Continue with the tasks and routes of an earlier run, where they still fit.
+
+        The deal of a map is not continued. It belongs to the speeds of executors that are gone, and
+        another policy could not undo it. A batch that is replayed has its own plan.
+        """
         with self._lock:
             for name, entry in plan.operators.items():
                 node = self._nodes.get(name)
@@ -46,7 +52,7 @@ class NextAllocation:
                     continue
                 if isinstance(node, Keyed) and len(entry.route) != node.shards:
                     continue
-                self._wanted[name] = entry
+                self._wanted[name] = entry if isinstance(node, Keyed) else OperatorPlan(entry.tasks)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -85,6 +91,52 @@ class NextAllocation:
         with self._lock:
             old = self._wanted[operator]
             self._wanted[operator] = OperatorPlan(old.tasks, rerouted(old.route, moves, old.tasks))
+
+    def deal(self, operator: str, shares: Sequence[float]) -> None:
+        """Deal the rows of a map to its tasks by these shares from the next micro-batch on.
+
+        Its tasks then stay on their executors. Without shares rows are dealt in turn, and tasks run
+        anywhere.
+        """
+        node = self._node(operator)
+        if not isinstance(node, Map):
+            raise AskedWrongly(f"rows of operator '{operator}' follow their keys: only maps deal")
+        with self._lock:
+            tasks = self._wanted[operator].tasks
+            if len(shares) not in (0, tasks):
+                raise AskedWrongly(
+                    f"{len(shares)} shares for the {tasks} tasks of operator '{operator}'; give one"
+                    " for each task, or none"
+                )
+            route = slot_route(shares, SLOTS * tasks) if len(shares) else ()
+            self._wanted[operator] = OperatorPlan(tasks, route)
+
+    def preview(self, operator: str, begins: bool) -> None:
+        """Count the rows of an operator before they are routed, from the next micro-batch on.
+
+        Or no longer, unless it `begins`.
+        """
+        with self._lock:
+            if begins:
+                self._previews[operator] = None
+            else:
+                self._previews.pop(operator, None)
+
+    def previews(self) -> tuple[str, ...]:
+        """The operators whose rows are counted before they are routed."""
+        with self._lock:
+            return tuple(self._previews)
+
+    def routed(self, operator: str, entry: OperatorPlan, moves: Mapping[int, int]) -> OperatorPlan:
+        """The tasks and the route of an operator whose rows were counted.
+
+        The route holds from this micro-batch on, unless another one is wished for meanwhile.
+        """
+        found = OperatorPlan(entry.tasks, rerouted(entry.route, moves, entry.tasks))
+        with self._lock:
+            if self._wanted[operator] == entry:
+                self._wanted[operator] = found
+        return found
 
     def relabel(self, operator: str, tasks: int, old: Route, new: Route) -> None:
         """Renumber an operator's tasks: changes asked for under the old numbers are translated."""

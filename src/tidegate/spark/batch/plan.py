@@ -22,7 +22,8 @@ class OperatorPlan:
 
     tasks: int
     route: Route = ()
-    """The task of each shard; empty for a map operator."""
+    """The task of each shard. Of a map: the task of each slot that rows are dealt to in turn, and
+    empty where they are dealt to the tasks themselves."""
 
     def shards_of(self, task: int) -> list[int]:
         """The shards of one task."""

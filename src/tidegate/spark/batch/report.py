@@ -80,6 +80,10 @@ class TaskReport:
     """Rows offered and kept, when the report is about a source that sheds."""
     class_rows: tuple[int, ...] = ()
     """Rows of each class, for the first operator behind a source that has classes."""
+    bytes_in: int = 0
+    """The size of the rows that it was given, in Arrow's format."""
+    waited_s: float | None = None
+    """How long it waited for them; None where that is not known, or includes other operators."""
 
     @property
     def state_bytes(self) -> int:

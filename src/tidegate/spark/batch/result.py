@@ -33,6 +33,9 @@ class BatchResult:
     traces: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     """The traces that these rows carry."""
 
+    previews_s: Mapping[str, float] = field(default_factory=dict)
+    """How long it took to count the rows of each operator that was previewed."""
+
     @property
     def duration_s(self) -> float:
         """From the start of the callback to its end, whatever the wall clock did meanwhile."""

@@ -146,6 +146,7 @@ class SegmentRun:
             executors=executors,
             pipeline=self.pipeline,
             stopping=lambda: self.stopping,
+            rows_before=self._rows_before,
         )
         done = self._transactions.run(
             batch_id,
@@ -174,9 +175,15 @@ class SegmentRun:
                 executors=max(1, len(executors)),
                 sources=done.sources,
                 written=work.written,
+                previews_s=work.previews_s,
                 traces={**work.traces, **self.compiler.told_traces(done.reports)},
             )
         )
+
+    def _rows_before(self, operator: str) -> int:
+        """Rows of an operator in the last batch of this run."""
+        last = self.results[-1].of(operator) if self.results else []
+        return sum(report.rows_in for report in last)
 
     def _now_running(self, plan: BatchPlan) -> None:
         self.running = plan

@@ -1,13 +1,15 @@
 """What Spark does in one micro-batch: the `Work` of a transaction."""
 
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 
+from tidegate.control.shards.balance import balance
 from tidegate.pipelines.graph import Segment, Sink
 from tidegate.spark.batch.anchors import Anchors, ExecutorNames
 from tidegate.spark.batch.channel import FILES, ChannelTask, Log
@@ -38,24 +40,60 @@ class SparkWork:
     """The name of the pipeline, for log lines."""
     stopping: Callable[[], bool]
     """Whether the run is being stopped, so that no failed sink is retried."""
+    rows_before: Callable[[str], int]
+    """How many rows an operator had in the batch before."""
     _plan: BatchPlan = field(init=False)
     _frames: Frames = field(default_factory=Frames)
     written: dict[str, int] = field(default_factory=dict)
     """Rows that were written into each channel; a channel that got none is left out."""
     traces: dict[str, NDArray[np.int64]] = field(default_factory=dict)
     """The traces that these rows carry."""
+    previews_s: dict[str, float] = field(default_factory=dict)
+    """How long the preview of each operator took that had one."""
 
     def operators(self) -> dict[str, OperatorPlan]:
         """Tasks and routes as they are wished for, numbered so that shards stay where they are."""
         anchors, executors = self.anchors, self.executors
-        return self.allocation.followed(
-            lambda name, entry: anchors.follow(name, entry.route, entry.tasks, executors)
+        keyed = {node.name for node in self.segment.keyed}
+        wished = self.allocation.followed(
+            lambda name, entry: anchors.follow(
+                name, entry.route, entry.tasks, executors, stateful=name in keyed
+            )
         )
+        for name, entry in wished.items():
+            if not entry.route:  # a map whose rows are no longer dealt by shares
+                anchors.let_go(name)
+        return wished
+
+    def previewed(self, plan: BatchPlan) -> BatchPlan:
+        """The plan with routes that suit the rows of this batch, where they are to be counted."""
+        routed = dict(plan.operators)
+        for name in self.allocation.previews():
+            begun_s = time.perf_counter()
+            entry = routed[name]
+            loads = self.compiler.counted(
+                self.batch,
+                plan,
+                name,
+                self.rows_before(name),
+                self.anchors,
+                self.executors,
+                self._frames,
+            )
+            nodes = self.anchors.nodes(name)
+            found = balance(loads, entry.route, entry.tasks, nodes=nodes)
+            if found.worth_it:
+                routed[name] = self.allocation.routed(name, entry, found.moves)
+                self.anchors.routed(name, routed[name].route)
+            self.previews_s[name] = time.perf_counter() - begun_s
+        return replace(plan, operators=routed) if self.previews_s else plan
 
     def compile(self, plan: BatchPlan, before: Mapping[str, Version]) -> None:
-        """The DataFrame of every node; nothing runs yet."""
+        """The DataFrame of every node; nothing runs yet but what a preview needed."""
         self._plan = plan
-        self._frames = self.compiler.frames(self.batch, plan, before, self.anchors, self.executors)
+        self._frames = self.compiler.frames(
+            self.batch, plan, before, self.anchors, self.executors, self._frames
+        )
 
     def write_sinks(self, check: Callable[[], None]) -> None:
         """Give each sink its frame: what it reads runs."""

@@ -14,6 +14,8 @@ class Step(Enum):
     through all steps; there is then nothing to do in some.
     """
 
+    PREVIEWED = "previewed"
+    """Rows were counted by shard, where that was asked for. Nothing is written yet."""
     PLANNED = "planned"
     """The plan is written, or the plan of an earlier try was read."""
     COMPILED = "compiled"

@@ -38,6 +38,10 @@ class Work(Protocol):
         """Tasks and routes for the plan of a new batch."""
         ...
 
+    def previewed(self, plan: BatchPlan) -> BatchPlan:
+        """The plan of a new batch, with routes that suit its rows where they are to be counted."""
+        ...
+
     def compile(self, plan: BatchPlan, before: Mapping[str, Version]) -> None:
         """Make everything ready to run by this plan, from the state before the batch."""
         ...
@@ -153,11 +157,11 @@ class Transactions:
             # The manifest is the last step but Spark's own commit: sinks and channels have it all.
             self._current = (batch_id, self.manifests.load(batch_id))
             return None
-        plan, replayed = self._planned(batch_id, work, new_plan)
-        self._fresh = False
-        steps.reached(Step.PLANNED)
-        before = self._before(batch_id)
         try:
+            plan, replayed = self._planned(batch_id, work, steps, new_plan)
+            self._fresh = False
+            steps.reached(Step.PLANNED)
+            before = self._before(batch_id)
             work.compile(plan, before.versions)
             steps.reached(Step.COMPILED)
             running(plan)
@@ -191,6 +195,7 @@ class Transactions:
         self,
         batch_id: int,
         work: Work,
+        steps: Steps,
         new_plan: Callable[[Mapping[str, OperatorPlan]], BatchPlan],
     ) -> tuple[BatchPlan, bool]:
         """The plan of a batch, written down, and whether an earlier try had made it.
@@ -204,7 +209,8 @@ class Transactions:
         if earlier is not None:
             plan = self.allocation.completed(earlier)
         else:
-            plan = new_plan(work.operators())
+            plan = work.previewed(new_plan(work.operators()))
+        steps.reached(Step.PREVIEWED)
         self.plans.write(plan)
         return plan, earlier is not None
 

@@ -3,6 +3,8 @@
 import os
 import pickle
 import socket
+import time
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -53,6 +55,29 @@ def node_of(cache: NodeCache) -> str:
 def without_ours(table: pa.Table) -> pa.Table:
     """The rows as the user knows them, without the columns that we added."""
     return table.drop_columns([name for name in OURS if name in table.column_names])
+
+
+class ReceivedBlocks:
+    """The blocks of rows that Spark gives a task, their size, and how long the task waits for them.
+
+    The wait is for the shuffle, the sort behind it and the way into Python, as far as the task has
+    nothing else to do meanwhile.
+    """
+
+    def __init__(self, blocks: Iterator[pa.RecordBatch]) -> None:
+        self._blocks = blocks
+        self.bytes = 0
+        self.waited_s = 0.0
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        while True:
+            before = time.perf_counter()
+            block = next(self._blocks, None)
+            self.waited_s += time.perf_counter() - before
+            if block is None:
+                return
+            self.bytes += block.nbytes
+            yield block
 
 
 _parts: dict[tuple[int, str], int] = {}

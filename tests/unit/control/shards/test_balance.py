@@ -14,7 +14,8 @@ from tidegate.control.measurement import (
     OperatorMeasurement,
     SegmentMeasurement,
 )
-from tidegate.control.shards.balance import THETA, Balancer, ShardLoads, balance, imbalance
+from tidegate.control.shards.balance import THETA, ShardLoads, balance, imbalance
+from tidegate.control.shards.balancer import Balancer
 from tidegate.control.shards.route import even_route, rerouted, rescaled
 from tidegate.errors import AskedWrongly
 

@@ -1,11 +1,19 @@
 """Anchors whose blocks Spark put on few executors are made again, a bounded number of times."""
 
+import dataclasses
 from collections.abc import Iterator
 
+import pyarrow as pa
 import pytest
 
+from tidegate.pipelines.graph import Map, Segment, TaskBounds
 from tidegate.spark.batch import anchors as module
 from tidegate.spark.batch.anchors import ALONE, FIRST_WAIT, TRIES, Anchor, Anchors
+from tidegate.spark.batch.next_allocation import NextAllocation
+from tidegate.spark.batch.plan import OperatorPlan
+from tidegate.spark.batch.spark_work import SparkWork
+
+ROWS = pa.schema([("n", pa.int64())])
 
 TWO = frozenset({"executor_h_1", "executor_h_2"})
 LOPSIDED = ("executor_h_1",) * 4
@@ -44,7 +52,7 @@ class Cluster:
 
 @pytest.fixture
 def cluster(monkeypatch):
-    def of(*places: tuple[str, ...]) -> tuple[Cluster, Anchors]:
+    def of(*places: tuple[str, ...], shared: bool = False) -> tuple[Cluster, Anchors]:
         def endless() -> Iterator[tuple[str, ...]]:
             yield from places
             while True:
@@ -52,7 +60,7 @@ def cluster(monkeypatch):
 
         imitated = Cluster(endless())
         monkeypatch.setattr(module, "_made", imitated.made)
-        return imitated, Anchors(None)
+        return imitated, Anchors(None, shared=shared)
 
     return of
 
@@ -126,3 +134,56 @@ def test_in_one_process_there_is_no_place_to_choose(cluster):
     for _ in range(100):
         anchors.of("n", 4, ALONE)
     assert len(imitated.frames) == 1
+
+
+def test_a_map_keeps_its_numbers_until_its_places_change(cluster):
+    """Shares are those of certain executors: no slot draws a large share to another one."""
+    one, other = "executor_h_1", "executor_h_2"
+    _, anchors = cluster((one, other), (other, one))
+    even, uneven = (0, 1, 0, 1), (1, 1, 0, 1)
+    assert anchors.follow("m", even, 2, TWO, stateful=False) == even
+    assert anchors.follow("m", uneven, 2, TWO, stateful=False) == uneven
+    more = TWO | {"executor_h_3"}
+    swapped = anchors.follow("m", uneven, 2, more, stateful=False)
+    assert swapped == (0, 0, 1, 0), "the large share stays on the second executor"
+    assert anchors.follow("m", (0, 1) * 3, 2, more, stateful=False) == (0, 1) * 3, "new slots"
+
+
+def test_the_slots_of_a_map_follow_executors_even_where_those_of_a_host_share_a_cache(cluster):
+    one, other = "executor_h_1", "executor_h_2"
+    _, anchors = cluster((one, other), (other, one), shared=True)
+    uneven = (1, 1, 0, 1)
+    assert anchors.follow("m", uneven, 2, TWO, stateful=False) == uneven
+    swapped = anchors.follow("m", uneven, 2, TWO | {"executor_h_3"}, stateful=False)
+    assert swapped == (0, 0, 1, 0), "the large share stays on the second executor"
+
+
+def test_an_anchor_that_is_no_longer_needed_is_dropped(cluster):
+    imitated, anchors = cluster(LOPSIDED)
+    anchors.follow("m", ROUTE, 4, TWO, stateful=False)
+    assert imitated.held == 1
+    anchors.let_go("m")
+    anchors.let_go("m")
+    assert imitated.held == 0
+    assert anchors.follow("m", ROUTE, 4, TWO, stateful=False) == ROUTE, "it begins anew"
+    assert imitated.held == 1
+
+
+def test_the_anchor_of_a_map_goes_with_its_deal(cluster):
+    """`SparkWork.operators` is what a micro-batch asks for its tasks and routes."""
+    imitated, anchors = cluster(EVEN)
+    own = Map(name="m", inputs=("in",), schema=ROWS, function=lambda t: t, tasks=TaskBounds(1, 4))
+    allocation = NextAllocation((own,), tasks=4)
+    segment = Segment("main", (own,), (), ())
+    fields = [one.name for one in dataclasses.fields(SparkWork) if one.init]
+    given = dict.fromkeys(fields) | {
+        "segment": segment,
+        "allocation": allocation,
+        "anchors": anchors,
+        "executors": TWO,
+    }
+    work = SparkWork(**given)
+    allocation.deal("m", (0.4, 0.2, 0.2, 0.2))
+    assert work.operators()["m"].route and imitated.held == 1
+    allocation.deal("m", ())
+    assert work.operators() == {"m": OperatorPlan(4)} and imitated.held == 0

@@ -1,6 +1,11 @@
 """A channel's log, without Spark."""
 
-from tidegate.spark.batch.channel import Log
+import itertools
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate.spark.batch.channel import Log, packed
 from tidegate.spark.state.files import Durable
 
 
@@ -69,3 +74,15 @@ def test_what_a_consumer_has_not_read_is_known_by_the_rows(tmp_path):
     log.note_read(5)
     assert log.unread() == {5: 10, 6: 10}
     assert log.backlog() == 2
+
+
+@given(st.lists(st.integers(1, 50)), st.integers(0, 100))
+def test_small_files_are_read_together_in_their_order(rows, most_rows):
+    files = [(str(number), count) for number, count in enumerate(rows)]
+    packs = list(packed(files, most_rows))
+    assert [name for pack in packs for name in pack] == [name for name, _ in files]
+    count_of = dict(files)
+    sizes = [sum(count_of[name] for name in pack) for pack in packs]
+    assert all(size <= most_rows or len(pack) == 1 for size, pack in zip(sizes, packs, strict=True))
+    for pack, following in itertools.pairwise(packs):
+        assert sum(count_of[name] for name in pack) + count_of[following[0]] > most_rows
