@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from tidegate.errors import AskedWrongly, nearest
+from tidegate.errors import AskedWrongly, check_options
 from tidegate.pipelines.stream import Stream
 from tidegate.workload.profile import Profile
 
@@ -84,6 +84,8 @@ class Application:
     """The paper's operators in their order; a split of cores is written in this order."""
     stretched_s: Mapping[str, float]
     """Seconds per tuple of each operator in the paper, or modelled where it prints none."""
+    most_tasks: Callable[[Mapping[str, str]], Mapping[str, int]]
+    """How many tasks each operator can have, from the texts of the options."""
     build: Callable[[SparkSession, Settings, Path], BuiltApplication]
     """Makes the pipeline; the directory is for the rows that its sinks collect."""
     seconds: float = 60.0
@@ -93,6 +95,9 @@ class Application:
     """What each option means that only this application has, by name."""
     read_options: Callable[[Mapping[str, str]], object] = dict
     """Reads the texts of options and refuses wrong ones, so that this needs no Spark."""
+    behind: Callable[[Stream, Settings], Stream] | None = None
+    """Puts the operators behind any source of numbered rows, as for a calibration; None: they need
+    a source of their own. Event time follows the settings' rate."""
 
     def check(self) -> None:
         """Refuse to run without the packages that it needs."""
@@ -105,10 +110,15 @@ class Application:
 
     def check_options(self, extra: Mapping[str, str]) -> None:
         """Refuse options that it does not have, and wrong values of those that it has."""
-        for name in extra:
-            if name not in self.options:
-                raise AskedWrongly(
-                    f"the application '{self.name}' has no option '{name}'"
-                    f"{nearest(name, self.options)}"
-                )
+        check_options(extra, self.options, f"the application '{self.name}'")
         self.read_options(extra)
+
+    def check_split(self, split: Mapping[str, int], extra: Mapping[str, str]) -> None:
+        """Refuse more tasks than an operator can have with these options."""
+        most = self.most_tasks(extra)
+        for name, tasks in split.items():
+            if not 1 <= tasks <= most[name]:
+                raise AskedWrongly(
+                    f"the operator '{name}' of '{self.name}' cannot have {tasks} tasks; give 1 to"
+                    f" {most[name]}"
+                )

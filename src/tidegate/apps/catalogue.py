@@ -10,6 +10,18 @@ PLACES = {
     "fpd": "tidegate.apps.fpd.application",
     "micro": "tidegate.apps.micro.application",
     "sse": "tidegate.apps.sse.application",
+    "grep": "tidegate.apps.storm_benchmark.grep",
+    "rolling-count": "tidegate.apps.storm_benchmark.rolling_count",
+    "unique-visitor": "tidegate.apps.storm_benchmark.unique_visitor",
+    "page-view": "tidegate.apps.storm_benchmark.page_view",
+    "data-clean": "tidegate.apps.storm_benchmark.data_clean",
+    "vht": "tidegate.apps.vht.application",
+    "hashtags": "tidegate.apps.hashtags.application",
+    "flights": "tidegate.apps.flights.application",
+    "wordcount": "tidegate.apps.wordcount.application",
+    "sentiment": "tidegate.apps.sentiment.application",
+    "learning": "tidegate.apps.learning.application",
+    "campaigns": "tidegate.apps.campaigns.application",
 }
 """The module of each application, which has it as `APPLICATION`."""
 

@@ -11,14 +11,21 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from tidegate.apps.turns import Turn, turns_of
+from tidegate.control.shards.route import rerouted
 from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.pipelines.stream import Stream
+from tidegate.spark.batch.checkpoint import Checkpoint
 from tidegate.spark.batch.result import BatchResult
 from tidegate.spark.master import parse_master
 from tidegate.spark.run import Run
 from tidegate.spark.start import start
+from tidegate.spark.state.files import Durable
 
 _LOOK_EVERY_S = 0.02
+
+
+Moves = Mapping[str, Mapping[int, int]]
+"""For each operator, the new task of each shard that moves."""
 
 
 class FullPipeline:
@@ -54,9 +61,16 @@ class FullPipeline:
     def _started(self) -> Run:
         return start(self._build().graph, checkpoint=self.checkpoint, **self._options)
 
-    def again(self) -> None:
-        """Stop at a batch boundary and start again from the checkpoint."""
+    def again(self, moves: Moves | None = None) -> None:
+        """Stop at a batch boundary and start again from the checkpoint.
+
+        Its first batch has moved these shards already: the run may begin it before it could be
+        asked for other routes.
+        """
         self.stop()
+        (segment,) = self.run.segments
+        plans = Checkpoint(Durable(self.checkpoint)).segment(segment).below("plans")
+        move_in_checkpoint(plans, moves or {})
         self.run = self._started()
 
     def stop(self) -> None:
@@ -92,3 +106,18 @@ class FullPipeline:
     def turns(self) -> list[Turn]:
         """The turns of all batches so far."""
         return turns_of(self.results, self.operator)
+
+
+def move_in_checkpoint(plans: Durable, moves: Moves) -> None:
+    """Move shards of a stopped pipeline: the next start continues with the routes of its last plan.
+
+    The batch of that plan is committed, so nothing else will read it.
+    """
+    names = plans.names()
+    if not names or not moves:
+        return
+    document = plans.read_json(names[-1])
+    for operator, shards in moves.items():
+        entry = document["operators"][operator]
+        entry["route"] = list(rerouted(tuple(entry["route"]), shards, entry["tasks"]))
+    plans.write_json(names[-1], document)

@@ -8,8 +8,10 @@ and a batch that is replayed has the same rows.
 
 import itertools
 import time
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypedDict
 
 import numpy as np
@@ -19,6 +21,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
+from tidegate.apps.batch_size import batch_rows_of
 from tidegate.errors import AskedWrongly
 from tidegate.spark.sources.arrivals import SCHEMA
 from tidegate.workload.counter import words
@@ -39,22 +42,42 @@ class FullOffset(TypedDict):
 
 
 def full_source(
-    spark: SparkSession, keys: Keys, *, seed: int, batch_rows: int, first_rows: int = 0
+    spark: SparkSession,
+    keys: Keys,
+    *,
+    seed: int,
+    batch_rows: int | Path,
+    first_rows: int = 0,
+    partitions: int = _PARTITIONS,
 ) -> DataFrame:
     """A streaming DataFrame with the columns of `arrivals` and `batch_rows` rows a micro-batch.
 
-    The first micro-batch has `first_rows` instead, if that is not 0.
+    `batch_rows` may be a file that says how many (`batch_size`). The first micro-batch has
+    `first_rows` instead, if that is not 0. So many partitions are read by as many tasks.
     """
-    if batch_rows < 1:
-        raise AskedWrongly(f"{batch_rows} rows in a micro-batch are not possible; give 1 or more")
-    spark.dataSource.register(FullSource)
     options = {
         "keys": str(keys),
         "seed": str(seed),
-        "batchrows": str(batch_rows),
-        "firstrows": str(first_rows or batch_rows),
+        **full_options(batch_rows, first_rows=first_rows, partitions=partitions),
     }
+    spark.dataSource.register(FullSource)
     return spark.readStream.format(FullSource.name()).options(**options).load()
+
+
+def full_options(
+    batch_rows: int | Path, *, first_rows: int = 0, partitions: int = _PARTITIONS
+) -> dict[str, str]:
+    """The options that every full source has, as Spark hands them on."""
+    if isinstance(batch_rows, int) and batch_rows < 1:
+        raise AskedWrongly(f"{batch_rows} rows in a micro-batch are not possible; give 1 or more")
+    if partitions < 1:
+        raise AskedWrongly(f"{partitions} partitions are not possible; give 1 or more")
+    return {
+        "batchrows": str(batch_rows) if isinstance(batch_rows, int) else "",
+        "sizefile": "" if isinstance(batch_rows, int) else str(batch_rows),
+        "firstrows": str(first_rows),
+        "partitions": str(partitions),
+    }
 
 
 class FullSource(DataSource):
@@ -84,14 +107,14 @@ class FullRange(InputPartition):
     ms: int
 
 
-class FullReader(DataSourceStreamReader):
-    """Plans the rows of a micro-batch, and makes them in the tasks."""
+class FullRanges(DataSourceStreamReader):
+    """Plans the rows of a micro-batch; what the rows are is left to others."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        self._keys = parse_keys(options["keys"])
-        self._seed = int(options["seed"])
-        self._batch_rows = int(options["batchrows"])
+        self._size_file = Path(options["sizefile"]) if options["sizefile"] else None
+        self._batch_rows = int(options["batchrows"] or 0)
         self._first_rows = int(options["firstrows"])
+        self._partitions = int(options["partitions"])
 
     def initialOffset(self) -> FullOffset:  # type: ignore[override]  # noqa: N802
         """The offset of a new stream, which starts now."""
@@ -100,18 +123,34 @@ class FullReader(DataSourceStreamReader):
     def latestOffset(self, start: FullOffset, limit: ReadLimit) -> FullOffset:  # type: ignore[override]  # noqa: N802
         """The end of the next micro-batch: there are always enough rows for one more."""
         ms = max(time.time_ns() // 1_000_000 - start["start_ms"], start["ms"])
-        more = self._batch_rows if start["rows"] else self._first_rows
+        more = self._first_rows if self._first_rows and not start["rows"] else self._more()
         return FullOffset(start_ms=start["start_ms"], ms=ms, rows=start["rows"] + more)
 
     def partitions(self, start: FullOffset, end: FullOffset) -> Sequence[FullRange]:  # type: ignore[override]
         """The rows between two offsets, in equal ranges."""
-        count = end["rows"] - start["rows"]
-        cuts = [start["rows"] + count * part // _PARTITIONS for part in range(_PARTITIONS + 1)]
+        count, parts = end["rows"] - start["rows"], self._partitions
+        cuts = [start["rows"] + count * part // parts for part in range(parts + 1)]
         return [
             FullRange(first, last, end["start_ms"], end["ms"])
             for first, last in itertools.pairwise(cuts)
             if first < last
         ]
+
+    @abstractmethod
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a range."""
+
+    def _more(self) -> int:
+        return self._batch_rows if self._size_file is None else batch_rows_of(self._size_file)
+
+
+class FullReader(FullRanges):
+    """Makes rows with the columns of `arrivals` from their numbers."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        super().__init__(options)
+        self._keys = parse_keys(options["keys"])
+        self._seed = int(options["seed"])
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a range."""

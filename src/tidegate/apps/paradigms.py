@@ -1,7 +1,8 @@
 """The ways to follow a load whose keys change (Elasticutor 2.2), on a running pipeline.
 
 - `static`: the route never changes.
-- `ours`: the control loop moves shards between two micro-batches; nothing stops.
+- `ours`: the control loop moves shards between two micro-batches; nothing stops. Where keys change
+  often, it has rows counted before they are routed (`control/shards/preview.py`).
 - `ours-each-batch`: the same, but before every batch and by the rows of the last one alone, where
   the loop looks back over seconds. It follows a shuffle faster, and also follows chance.
 - `naive`: nothing stops either, but every change spreads all shards anew, wherever they are.
@@ -15,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.apps.full_pipeline import FullPipeline
-from tidegate.control.shards.balance import THETA, ShardLoads, balance, imbalance
+from tidegate.control.shards.balance import THETA, WORTH_IT, ShardLoads, balance, imbalance
 from tidegate.control.shards.route import Route
 from tidegate.errors import AskedWrongly, nearest
 from tidegate.spark.batch.result import BatchResult
@@ -24,11 +25,7 @@ STATIC, OURS, EACH_BATCH, NAIVE = "static", "ours", "ours-each-batch", "naive"
 RESOURCE_CENTRIC = "resource-centric"
 PARADIGMS = (STATIC, OURS, EACH_BATCH, NAIVE, RESOURCE_CENTRIC)
 _EVERY_BATCHES = 2
-_WORTH_IT = 0.97
-"""When to balance, and which gain is worth a change: as the control loop has them."""
-
-Moves = dict[str, dict[int, int]]
-"""For each operator, the new task of each shard that moves."""
+"""How often to balance: as the control loop does."""
 
 
 def check_paradigm(paradigm: str) -> None:
@@ -46,23 +43,31 @@ def control_of(paradigm: str, tasks: int, batch_s: float) -> dict[str, Any]:
     return {"target": f"{half_ms} ms", "cores": tasks, "policy": "static"}
 
 
-def follow(full: FullPipeline, paradigm: str, seconds: float) -> list[int]:
-    """Let a pipeline run for some seconds by a paradigm.
+def follow(full: FullPipeline, paradigm: str, seconds: float, batches: int = 0) -> list[int]:
+    """Let a pipeline run for some seconds by a paradigm, and at least for some batches.
 
     Returns the numbers of the batches that were the first after a restart.
     """
     restarts: list[int] = []
     driven = paradigm in (NAIVE, RESOURCE_CENTRIC)
     loads: dict[str, ShardLoads] = {}
-    until_s = full.results[-1].ended_s + seconds
-    while full.results[-1].ended_s < until_s:
-        fresh = full.await_batches(_EVERY_BATCHES if driven else 1)
+    since = 0
+    until_s, last = full.results[-1].ended_s + seconds, len(full.results) + batches
+    while full.results[-1].ended_s < until_s or len(full.results) < last:
+        fresh = full.await_batches(1)
         if not driven:
             continue
-        moves = _wanted(loads, fresh, anew=paradigm == NAIVE)
+        _observe(loads, fresh)
+        since += len(fresh)
+        # As the control loop does: every other batch, and at once when other keys become hot.
+        if since < _EVERY_BATCHES and not any(seen.changed for seen in loads.values()):
+            continue
+        since = 0
+        moves = _wanted(loads, fresh[-1], anew=paradigm == NAIVE)
         if moves and paradigm == RESOURCE_CENTRIC:
-            full.again()
+            full.again(moves)
             restarts.append(len(full.results))
+            continue
         for operator, tasks in moves.items():
             full.run.reroute(operator, tasks)
     return restarts
@@ -118,16 +123,23 @@ def route_anew(loads: npt.ArrayLike, tasks: int) -> Route:
     return tuple(route.tolist())
 
 
-def _wanted(loads: dict[str, ShardLoads], fresh: list[BatchResult], *, anew: bool) -> Moves:
-    """The moves that bring every operator into balance, by the batches of the last seconds."""
-    last = fresh[-1]
-    found: Moves = {}
-    for operator in balanced_operators(last):
-        seen = loads.setdefault(operator, ShardLoads())
-        for result in fresh:
+def _observe(loads: dict[str, ShardLoads], fresh: list[BatchResult]) -> None:
+    """Learn the loads of the shards from new batches."""
+    for result in fresh:
+        for operator in balanced_operators(result):
+            seen = loads.setdefault(operator, ShardLoads())
             seen.observe(shard_rows(result, operator), result.ended_s)
-        assert seen.loads is not None
-        moves = (_moves_anew if anew else _moves)(seen.loads, last, operator)
+
+
+def _wanted(
+    loads: dict[str, ShardLoads], last: BatchResult, *, anew: bool
+) -> dict[str, dict[int, int]]:
+    """The moves that bring every operator into balance, by the batches of the last seconds."""
+    found: dict[str, dict[int, int]] = {}
+    for operator in balanced_operators(last):
+        seen = loads[operator].loads
+        assert seen is not None
+        moves = (_moves_anew if anew else _moves)(seen, last, operator)
         if moves:
             found[operator] = moves
     return found
@@ -137,7 +149,7 @@ def _moves(loads: npt.ArrayLike, last: BatchResult, operator: str) -> dict[int, 
     """The moves for these loads; none if the tasks are balanced, or little would change."""
     plan = last.plan.operators[operator]
     found = balance(loads, plan.route, plan.tasks)
-    return dict(found.moves) if found.after <= _WORTH_IT * found.before else {}
+    return dict(found.moves) if found.worth_it else {}
 
 
 def _moves_anew(loads: npt.ArrayLike, last: BatchResult, operator: str) -> dict[int, int]:
@@ -145,6 +157,6 @@ def _moves_anew(loads: npt.ArrayLike, last: BatchResult, operator: str) -> dict[
     plan = last.plan.operators[operator]
     before = imbalance(loads, plan.route, plan.tasks)
     new = route_anew(loads, plan.tasks)
-    if before <= THETA or imbalance(loads, new, plan.tasks) > _WORTH_IT * before:
+    if before <= THETA or imbalance(loads, new, plan.tasks) > WORTH_IT * before:
         return {}
     return {shard: task for shard, task in enumerate(new) if task != plan.route[shard]}

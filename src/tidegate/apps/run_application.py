@@ -17,6 +17,8 @@ from tidegate.spark.run import Run
 from tidegate.spark.start import start
 
 _LOOK_EVERY_S = 0.2
+FIRST_BATCH_S = 600.0
+"""How long the first batch is waited for: Spark may have to start its Python workers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +41,10 @@ def run_application(
     target: str | None = None,
     cores: int | tuple[int, int] | None = None,
     policy: str = "latency",
+    capacity: Path | None = None,
     split: Mapping[str, int] | None = None,
     between_changes: str | None = None,
+    first_change: str | None = None,
     dry_run: bool = False,
     on_record: Callable[[Record], None] | None = None,
     on_failure: Callable[[ControlFailure], None] | None = None,
@@ -52,6 +56,7 @@ def run_application(
     """
     application.check()
     application.check_options(settings.extra)
+    application.check_split(split or {}, settings.extra)
     with tempfile.TemporaryDirectory(prefix=f"tidegate-{application.name}-") as directory:
         flow = application.build(spark, settings, Path(directory) / "collected")
         checkpoint = str(Path(directory) / "checkpoint")
@@ -61,7 +66,9 @@ def run_application(
             target=target or application.target,
             cores=cores or application.cores,
             policy=policy,
+            capacity=capacity,
             between_changes=between_changes,
+            first_change=first_change,
             dry_run=dry_run,
         )
         loop = run.loop
@@ -74,9 +81,10 @@ def run_application(
         try:
             for operator, tasks in (split or {}).items():
                 run.rescale(operator, tasks)
-            _await_rows(run, settings.seconds)
+            _await_rows(run, loop, settings.seconds)
             run.stop()
-            verdict = flow.verify(checkpoint)
+            if loop.failure is None:
+                verdict = flow.verify(checkpoint)
         except KeyboardInterrupt:
             if not loop.records:
                 raise  # there is nothing to show yet
@@ -93,12 +101,20 @@ def run_application(
         )
 
 
-def _await_rows(run: Run, seconds: float) -> None:
-    """Wait until rows have arrived for so long, and all of them are processed."""
+def _await_rows(run: Run, loop: ControlLoop, seconds: float) -> None:
+    """Wait until rows have arrived for so long, and all of them are processed.
+
+    It ends early if the control loop has failed, and fails if there is no first batch.
+    """
     until: float | None = None
+    given_up = time.monotonic() + FIRST_BATCH_S
     while until is None or time.monotonic() < until:
-        if run.awaitTermination(_LOOK_EVERY_S):
+        if run.awaitTermination(_LOOK_EVERY_S) or loop.failure is not None:
             return
         if until is None and run.results():
             until = time.monotonic() + seconds
+        if until is None and time.monotonic() > given_up:
+            raise TidegateError(
+                f"no batch of '{run.name}' ended within {FIRST_BATCH_S:g} s; look at Spark's log"
+            )
     run.processAllAvailable()

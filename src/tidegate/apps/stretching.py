@@ -30,15 +30,24 @@ def stretched_map(
     function: Callable[[pa.Table], pa.Table | Derived],
     row_s: float | None,
     weights: Weights | None = None,
+    *,
+    of_made: bool = False,
 ) -> Callable[[pa.Table], pa.Table | Derived]:
-    """The function, which takes `row_s` for each row that it is given; None: as fast as it is."""
+    """The function, which takes `row_s` for each row that it is given; None: as fast as it is.
+
+    With `of_made`, `row_s` and `weights` are those of the rows that it makes: how many features a
+    frame has is known afterwards.
+    """
     if row_s is None:
         return function
 
     def stretched(rows: pa.Table) -> pa.Table | Derived:
         begun_s = time.perf_counter()
         made = function(rows)
-        wait_until(begun_s, row_s * _weight(rows, weights))
+        weighed = rows
+        if of_made:
+            weighed = made.rows if isinstance(made, Derived) else made
+        wait_until(begun_s, row_s * _weight(weighed, weights))
         return made
 
     return stretched

@@ -7,14 +7,15 @@ The pipeline has a map that calls a slow service and a keyed count, which both c
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.apps.running import run_batches
+from tidegate.apps.surge_source import Counts, OwnSource, TopicSource
 from tidegate.apps.waiting import Waiting, waiting_map
 from tidegate.control.control_failure import ControlFailure
 from tidegate.control.record import Record
@@ -23,14 +24,13 @@ from tidegate.errors import TidegateError
 from tidegate.models.microbatch.batch_cost import BatchCost
 from tidegate.pipelines.functions import count
 from tidegate.pipelines.stream import Stream, pipeline
+from tidegate.spark.kafka.topic_load import TopicLoad
 from tidegate.spark.loop.loop import ControlLoop
 from tidegate.spark.run import Run
-from tidegate.spark.sources.arrivals import arrivals
 from tidegate.spark.start import start
 from tidegate.spark.state.read import read_state
 from tidegate.workload.keys import Keys, parse_keys
 from tidegate.workload.profile import Profile, steps
-from tidegate.workload.rows import rows_between
 
 LOW, HIGH = 200.0, 800.0
 """Rows per second before and after the surge, and during it."""
@@ -60,7 +60,8 @@ class Surge:
     arrived: int
     counted: int
     verified: bool
-    """Whether the state equals a batch recomputation over the rows that arrived."""
+    """Whether the state equals a batch recomputation over the rows that arrived, or what was
+    produced to Kafka."""
     peak_cores: int
     """The cores of a static allocation for the peak load."""
     interrupted: bool = False
@@ -106,20 +107,25 @@ def run_surge(
     cores: int | tuple[int, int] = CORES,
     target_s: float = TARGET_S,
     seed: int = 1,
+    kafka: bool = False,
     on_record: Callable[[Record], None] | None = None,
     on_failure: Callable[[ControlFailure], None] | None = None,
 ) -> Surge:
     """Run under a policy until every row that arrived is counted, and verify the counts.
 
-    Ctrl-C ends it at a batch boundary. What was counted until then is verified as well.
+    Ctrl-C ends it at a batch boundary. What was counted until then is verified as well. With
+    `kafka`, the rows go through a broker, and the session must have the connector.
     """
-    profile, keys = profile or surge_profile(seconds), surge_keys(seconds)
-    arrived = profile.count(round(seconds * 1000))
-    with tempfile.TemporaryDirectory(prefix="tidegate-surge-") as directory:
+    load = TopicLoad(profile or surge_profile(seconds), surge_keys(seconds), seconds, seed)
+    arrived = load.count
+    with (
+        tempfile.TemporaryDirectory(prefix="tidegate-surge-") as directory,
+        closing(TopicSource(load) if kafka else OwnSource(load)) as source,
+    ):
         most = cores if isinstance(cores, int) else cores[1]
-        warm_up(spark, Path(directory) / "warm-up", most)
+        warm_up(source.warm(spark), Path(directory) / "warm-up", most)
         checkpoint = str(Path(directory) / "surge")
-        flow = surge_flow(spark, profile, keys, seed, seconds)
+        flow = surge_flow(source.stream(spark))
         least = cores if isinstance(cores, int) else cores[0]
         run = start(
             flow.graph,
@@ -138,6 +144,7 @@ def run_surge(
         if on_failure is not None:
             loop.failure_watchers.append(on_failure)
         try:
+            source.begin()
             counted = _await_rows(run, arrived, seconds + _PATIENCE_S)
         except KeyboardInterrupt:
             interrupted = True
@@ -148,18 +155,19 @@ def run_surge(
         if interrupted:
             if not loop.records or not run.results():
                 raise KeyboardInterrupt  # there is nothing to show yet
-            arrived = counted = sum(read_state(checkpoint, "count")["count"].to_pylist())
-        verified = _verify(checkpoint, profile, keys, seed, arrived)
-    peak = peak_cores(float(profile.rates.max()), target_s)
+            arrived = counted = int(_state(checkpoint).sum())
+            last = run.results()[-1].plan.batch_id
+            expected = source.processed(spark, checkpoint, last, counted)
+        else:
+            expected = source.produced()
+        verified = bool(np.array_equal(_state(checkpoint), expected))
+    peak = peak_cores(float(load.profile.rates.max()), target_s)
     records = list(loop.records)
     return Surge(policy, seconds, records, arrived, counted, verified, peak, interrupted)
 
 
-def surge_flow(
-    spark: SparkSession, profile: Profile, keys: Keys, seed: int, seconds: float
-) -> Stream:
+def surge_flow(stream: DataFrame) -> Stream:
     """The pipeline: a map and a keyed count, which both sleep for every row."""
-    stream = arrivals(spark, profile, keys=keys, seed=seed, seconds=seconds, partitions=2)
     return (
         pipeline("surge", stream, arrival="timestamp")
         .map(waiting_map(MAP_WAIT_S), name="enrich", tasks=(1, CORES[1]))
@@ -167,9 +175,8 @@ def surge_flow(
     )
 
 
-def warm_up(spark: SparkSession, place: Path, tasks: int) -> None:
+def warm_up(stream: DataFrame, place: Path, tasks: int) -> None:
     """Run some batches with all tasks, to start the Python workers and let the JVM compile."""
-    stream = arrivals(spark, "constant:400", partitions=2)
     flow = (
         pipeline("warm", stream, arrival="timestamp")
         .map(waiting_map(0.0), name="enrich", tasks=(1, CORES[1]))
@@ -191,10 +198,9 @@ def _await_rows(run: Run, wanted: int, patience_s: float) -> int:
     return sum(seen.values())
 
 
-def _verify(checkpoint: str, profile: Profile, keys: Keys, seed: int, arrived: int) -> bool:
-    """Whether the state has the right count for every key, recomputed from the source."""
-    expected: Any = np.bincount(rows_between(profile, keys, seed, 0, arrived).key, minlength=KEYS)
+def _state(checkpoint: str) -> Counts:
+    """The count of every key in the state."""
     state = read_state(checkpoint, "count")
     found = np.zeros(KEYS, dtype=np.int64)
     found[state["key"].to_numpy()] = state["count"].to_numpy()
-    return bool(np.array_equal(found, expected[:KEYS]))
+    return found

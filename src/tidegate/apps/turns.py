@@ -20,8 +20,6 @@ class Turn:
 
     began_s: float
     """When the batch before it had ended."""
-    worked_s: float
-    """When it began itself."""
     ended_s: float
     rows: int
     moves: int
@@ -45,7 +43,6 @@ def _turn(before: BatchResult, after: BatchResult, operator: str) -> Turn:
     plan = after.plan.operators[operator]
     return Turn(
         began_s=before.ended_s,
-        worked_s=max(after.started_s, before.ended_s),
         ended_s=after.ended_s,
         rows=sum(rows),
         moves=moved(before.plan.operators[operator].route, plan.route),

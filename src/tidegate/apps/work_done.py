@@ -1,12 +1,14 @@
 """What a pipeline behind a full source got done while a paradigm followed its load."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from tidegate.apps.full_pipeline import FullPipeline
+from tidegate.apps.paradigms import shard_rows
 from tidegate.apps.turns import (
     latency_percentile_s,
     longest_over_median,
@@ -14,6 +16,7 @@ from tidegate.apps.turns import (
     mean_rate,
     rows_per_second,
 )
+from tidegate.control.shards.balance import other_shares
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +42,15 @@ class WorkDone:
     breaks_s: tuple[float, ...]
     """The time without a batch, each time that the query was stopped and started."""
     exactly_once: bool
+    batches: int
+    """How many were judged."""
+    shuffled_s: tuple[float, ...]
+    """When batches began in which other keys were hot than in the batch before, in seconds since
+    the first judged batch began."""
+    previewed: int
+    """Batches whose rows were counted before they were routed."""
+    busy_share: float
+    """The part of a batch in which the slowest task of its operator was at work."""
 
     def document(self) -> dict[str, Any]:
         """The figures as plain values."""
@@ -55,6 +67,10 @@ class WorkDone:
             "restarts": len(self.breaks_s),
             "mean_break_s": round(float(np.mean(self.breaks_s)), 3) if self.breaks_s else None,
             "exactly_once": self.exactly_once,
+            "batches": self.batches,
+            "previewed": self.previewed,
+            "busy_share": round(self.busy_share, 3),
+            "shuffled_s": [round(at_s, 2) for at_s in self.shuffled_s],
             "rows_per_s": [round(rows, 1) for rows in self.rows_per_s],
         }
 
@@ -87,4 +103,45 @@ def work_done(
         longest_over_median=longest_over_median(turns),
         breaks_s=tuple(breaks),
         exactly_once=exactly_once,
+        batches=len(turns),
+        shuffled_s=tuple(_shuffled_s(full, warm_batches)),
+        previewed=sum(bool(result.previews_s) for result in full.results[warm_batches:]),
+        busy_share=_slowest_s(full, warm_batches) / spent_s if spent_s > 0.0 else 0.0,
+    )
+
+
+def _slowest_s(full: FullPipeline, warm_batches: int) -> float:
+    """How long the slowest tasks of its operator worked, over all judged batches."""
+    judged = full.results[warm_batches:]
+    return sum(max((one.busy_s for one in done.of(full.operator)), default=0.0) for done in judged)
+
+
+def _shuffled_s(full: FullPipeline, warm_batches: int) -> list[float]:
+    """When batches began whose rows are spread over the shards in another way than before."""
+    judged = full.results[warm_batches - 1 :]
+    rows = [shard_rows(result, full.operator).astype(np.float64) for result in judged]
+    begun_s = judged[0].ended_s
+    return [
+        before.ended_s - begun_s
+        for before, (old, new) in zip(judged, pairwise(rows), strict=False)
+        if other_shares(old, new)
+    ]
+
+
+def averaged(runs: Sequence[WorkDone]) -> WorkDone:
+    """Several runs of the same kind as one; the course of seconds is that of the first."""
+    return replace(
+        runs[0],
+        mean_rows_per_s=float(np.mean([one.mean_rows_per_s for one in runs])),
+        mean_latency_s=float(np.mean([one.mean_latency_s for one in runs])),
+        p99_latency_s=float(np.mean([one.p99_latency_s for one in runs])),
+        imbalance=float(np.mean([one.imbalance for one in runs])),
+        moves=sum(one.moves for one in runs),
+        state_bytes_per_s=float(np.mean([one.state_bytes_per_s for one in runs])),
+        longest_over_median=max(one.longest_over_median for one in runs),
+        breaks_s=tuple(pause for one in runs for pause in one.breaks_s),
+        exactly_once=all(one.exactly_once for one in runs),
+        batches=sum(one.batches for one in runs),
+        previewed=sum(one.previewed for one in runs),
+        busy_share=float(np.mean([one.busy_share for one in runs])),
     )

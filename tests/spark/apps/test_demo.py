@@ -6,25 +6,39 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from tests.helpers.places import SOURCE
 
 
-def test_the_command_prints_one_document_and_draws_a_picture(tmp_path: Path) -> None:
+def demo(directory: Path, *options: str) -> tuple[dict[str, Any], str]:
+    """Run it for six seconds; returns its document and what it said."""
     command = [sys.executable, "-m", "tidegate", "demo", "--json", "--seconds", "6"]
-    command += ["--rate", "constant:100", "--master", "local[4]", "--picture", "out/demo.html"]
-    environment = os.environ | {"PYTHONPATH": str(SOURCE), "TMPDIR": str(tmp_path)}
+    command += ["--rate", "constant:100", "--master", "local[4]", *options]
+    environment = os.environ | {"PYTHONPATH": str(SOURCE), "TMPDIR": str(directory)}
     run = subprocess.run(
-        command, capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=300
+        command, capture_output=True, text=True, env=environment, cwd=directory, timeout=300
     )
     assert run.returncode == 0, run.stderr
-    document = json.loads(run.stdout)
+    return json.loads(run.stdout), run.stderr
+
+
+def test_the_command_prints_one_document_and_draws_a_picture(tmp_path: Path) -> None:
+    document, said = demo(tmp_path, "--picture", "out/demo.html")
     assert document["rows"] == document["arrived"] == 600
     assert document["verified"] is True
     assert document["shed"] == 0
     assert document["target_ms"] == 2000
     assert {"within_target", "p95_ms", "core_seconds", "static_core_seconds"} <= document.keys()
-    assert "WARN" not in run.stderr
+    assert "WARN" not in said
     page = (tmp_path / "out" / "demo.html").read_text()
     assert "<script" in page
     assert not re.search(r"<(script|link)[^>]+(src|href)=", page), "it stands alone"
+
+
+def test_the_load_through_a_broker_is_counted_as_well(kafka_jars: None, tmp_path: Path) -> None:
+    document, _ = demo(tmp_path, "--kafka", "--picture", "")
+    assert document["kafka"] is True and document["verified"] is True
+    assert document["rows"] == document["arrived"] == 600
+    assert {"within_target", "p95_ms", "core_seconds", "static_core_seconds"} <= document.keys()
+    assert list(tmp_path.glob("tidegate-kafka-*")) == [], "the broker's files are gone"

@@ -34,3 +34,8 @@ def test_loop(spark):
     example = load("loop")
     found = example.main(spark, numbers=6)
     assert found == {start: example.expected_rounds(start) for start in range(1, 7)}
+
+
+def test_ad_views(spark, tmp_path):
+    load("ad_views").main(spark, seconds=2, sample=str(tmp_path / "ad_views.parquet"))
+    assert spark.read.parquet(str(tmp_path / "ad_views.parquet")).count() == 4000

@@ -37,5 +37,6 @@ def test_moves_are_measured(spark) -> None:
     assert len(found) == 2, "one process has no other executor"
     for move in found:
         assert not move.between
+        assert move.exactly_once
         assert move.fetched_bytes == 0
         assert move.batch_s > 0.0 and move.median_s > 0.0

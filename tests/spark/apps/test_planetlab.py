@@ -1,4 +1,4 @@
-"""The overload paper's experiment as an app: nodes counted apart, whoever sheds."""
+"""The overload paper's experiment as an app: every row counted, every answer checked."""
 
 from dataclasses import replace
 
@@ -6,7 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tidegate.apps.planetlab import Planetlab, node_rates, readings, start_planetlab
+from tidegate.apps.collected import Collected
+from tidegate.apps.planetlab.load import node_rates
+from tidegate.apps.planetlab.noted_rows import NotedRows
+from tidegate.apps.planetlab.queries import readings
+from tidegate.apps.planetlab.reference import QueryAnswers, judged
+from tidegate.apps.planetlab.run import start_planetlab
+from tidegate.apps.planetlab.watch import Watch
 from tidegate.control import assemble
 from tidegate.workload.cpu import cpu_series
 
@@ -49,16 +55,22 @@ def test_every_query_gets_every_reading() -> None:
     assert asked["timestamp"][2].as_py() == asked["timestamp"][5].as_py()
 
 
-def test_offered_is_kept_and_shed_for_every_node(spark, tmp_path, wait_for, monkeypatch) -> None:
+def test_every_row_of_every_query_is_kept_or_shed_and_the_answers_are_those_of_the_kept_rows(
+    spark, tmp_path, wait_for, monkeypatch
+) -> None:
     monkeypatch.setattr(assemble, "SheddingPolicy", lambda policy, *_, **__: Half(policy))
-    run = start_planetlab(
-        spark, cpu_series(), str(tmp_path / "ck"), queries=2, target_s=2.0, shed=True
-    )
+    series = cpu_series()
+    run = start_planetlab(spark, series, tmp_path, queries=3, target_s=2.0, shed=True, row_s=1e-6)
+    watch = Watch(run, warm_s=0.0)
+    run.loop.watchers.append(watch)
     try:
         wait_for(
             lambda: (
                 run.loop.failure
-                or any(count.shed and count.kept for count in run.counts().values())
+                or (
+                    any(count.shed and count.kept for count in run.counts().values())
+                    and watch.ages.oldest.total > 2
+                )
             ),
             run.queries["main"],
         )
@@ -72,6 +84,20 @@ def test_offered_is_kept_and_shed_for_every_node(spark, tmp_path, wait_for, monk
     assert counts.kept == sum(part.kept for part in nodes.values())
     assert nodes["other"].offered == 0
     assert 0 < counts.shed < counts.offered
-    found = Planetlab(queries=2, records=[], counts=counts, latency_s=(1.0, 2.0)).document()
-    assert found["mean_latency_s"] == 1.5
-    assert found["nodes"]["3"]["shed"] == nodes["3"].shed
+    answers = QueryAnswers.of(Collected(tmp_path / "answers").rows())
+    assert answers.rows_per_query(3).tolist() == [counts.kept] * 3
+    kept = NotedRows(tmp_path / "kept").rows()
+    found = judged(series, 1, 3, counts, kept, answers)
+    assert found.correct, found.said
+    assert not judged(series, 2, 3, counts, kept, answers).correct
+    check_ages(watch, kept)
+
+
+def check_ages(watch: Watch, kept: pa.Table) -> None:
+    """Results are at least as old as the youngest row in them, by the rows that were kept."""
+    ages = watch.ages
+    assert 0 < ages.rows.total <= kept.num_rows
+    assert ages.oldest.total == ages.newest_part.total
+    assert 0.0 < ages.newest_part.mean_s <= ages.oldest.mean_s
+    # A result that is there has its oldest row, so no row can be older than the oldest result.
+    assert ages.rows.percentile_s(100) <= ages.oldest.percentile_s(100)

@@ -1,13 +1,18 @@
 """Moves of the paradigms, from the results of batches alone."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidegate.apps.full_pipeline import move_in_checkpoint
 from tidegate.apps.paradigms import OURS, STATIC, check_paradigm, control_of, route_anew
 from tidegate.control.shards.balance import imbalance
 from tidegate.errors import AskedWrongly
+from tidegate.spark.batch.plan import BatchPlan, OperatorPlan, Plans
+from tidegate.spark.state.files import Durable
 
 
 @given(st.lists(st.floats(0.0, 100.0), min_size=4, max_size=60), st.integers(1, 4))
@@ -31,3 +36,19 @@ def test_only_ours_has_a_control_loop() -> None:
 def test_an_unknown_paradigm_is_refused() -> None:
     with pytest.raises(AskedWrongly, match="ours"):
         check_paradigm("our")
+
+
+def test_a_restart_begins_with_the_moves_that_it_was_stopped_for(tmp_path: Path) -> None:
+    place = Durable(str(tmp_path / "plans"))
+    place.make()
+    plans = Plans(place, "e1")
+    for batch in (3, 4):
+        plans.write(BatchPlan(batch, 7, {"sums": OperatorPlan(2, (0, 0, 1, 1))}))
+    move_in_checkpoint(place, {"sums": {1: 1}})
+    newest = plans.newest()
+    assert newest is not None and newest.batch_id == 4
+    assert newest.operators["sums"] == OperatorPlan(2, (0, 1, 1, 1))
+    before = plans.read(3)
+    assert before is not None and before.operators["sums"].route == (0, 0, 1, 1)
+    move_in_checkpoint(place, {})
+    assert plans.newest() == newest

@@ -6,6 +6,7 @@ import pytest
 
 from tidegate.apps import stretching
 from tidegate.apps.stretching import Stretched, stretched_map, wait_until
+from tidegate.pipelines.derived import Derived
 from tidegate.pipelines.functions import count
 from tidegate.pipelines.keyed import KeyedBatch
 
@@ -75,3 +76,14 @@ def test_a_stretched_keyed_function_gives_the_same_answers(clock: Clock) -> None
     assert found.output is not None
     assert clock.now_s == pytest.approx(106.0)
     assert slow.state == plain.state
+
+
+def test_the_rows_that_are_made_may_count_instead(clock: Clock) -> None:
+    def first(rows: pa.Table) -> pa.Table:
+        return rows.slice(0, 1)
+
+    assert stretched_map(first, 1.0, of_made=True)(ROWS).num_rows == 1
+    assert clock.now_s == pytest.approx(101.0)
+    derived = stretched_map(lambda rows: Derived(first(rows), np.array([0])), 1.0, of_made=True)
+    derived(ROWS)
+    assert clock.now_s == pytest.approx(102.0)

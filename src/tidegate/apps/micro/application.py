@@ -1,5 +1,6 @@
 """The micro-benchmark as an application: the topology of Elasticutor's figure 5."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -28,11 +29,15 @@ def micro_stream(
     options: MicroOptions,
     *,
     seed: int,
-    stretch: bool,
+    row_s: float | None,
     cut: bool = False,
     generator_tasks: Tasks = (1, MOST_TASKS),
+    calculator_tasks: Tasks = None,
 ) -> Stream:
-    """Generator and calculator behind a source with the columns of `arrivals`."""
+    """Generator and calculator behind a source with the columns of `arrivals`.
+
+    The calculator takes `row_s` for a tuple; None: as fast as it is.
+    """
     tuples = source.map(
         generator(options, seed),
         SCHEMA,
@@ -41,10 +46,14 @@ def micro_stream(
     )
     if cut:
         tuples = tuples.cut("tuples")
-    calculator = Stretched(
-        Calculator(options, seed), options.row_s if stretch else None, _weights(options)
+    return tuples.keyed(
+        CALCULATOR,
+        Stretched(Calculator(options, seed), row_s, _weights(options)),
+        key="key",
+        shards=options.shards,
+        tasks=calculator_tasks,
+        order_by="seq",
     )
-    return tuples.keyed(CALCULATOR, calculator, key="key", shards=options.shards, order_by="seq")
 
 
 def build(spark: SparkSession, settings: Settings, collected: Path) -> BuiltApplication:
@@ -62,8 +71,9 @@ def build(spark: SparkSession, settings: Settings, collected: Path) -> BuiltAppl
         pipeline("micro", rows, arrival="timestamp"),
         options,
         seed=settings.seed,
-        stretch=settings.stretch,
+        row_s=settings.times({CALCULATOR: options.row_s})[CALCULATOR],
         cut=settings.cut,
+        calculator_tasks=(1, most_tasks(settings.extra)[CALCULATOR]),
     )
 
     def verify(checkpoint: str) -> Verdict:
@@ -71,6 +81,11 @@ def build(spark: SparkSession, settings: Settings, collected: Path) -> BuiltAppl
         return compare(read_state(checkpoint, CALCULATOR), expected, options, settings.seed)
 
     return BuiltApplication(stream=stream, verify=verify)
+
+
+def most_tasks(extra: Mapping[str, str]) -> dict[str, int]:
+    """How many tasks each operator can have; a task of the calculator needs a shard."""
+    return {GENERATOR: MOST_TASKS, CALCULATOR: min(MOST_TASKS, micro_options(extra).shards)}
 
 
 def _weights(options: MicroOptions) -> Weights | None:
@@ -93,6 +108,7 @@ APPLICATION = Application(
     cores=(2, MOST_TASKS),
     operators=(GENERATOR, CALCULATOR),
     stretched_s={GENERATOR: 0.0, CALCULATOR: MicroOptions().row_s},
+    most_tasks=most_tasks,
     build=build,
     options=MEANINGS,
     read_options=micro_options,

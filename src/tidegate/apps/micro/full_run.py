@@ -44,7 +44,7 @@ class FullRun(FullPipeline):
                 pipeline("micro", rows, arrival="timestamp"),
                 micro,
                 seed=seed,
-                stretch=True,
+                row_s=micro.row_s,
                 generator_tasks=generator_tasks,
             )
 

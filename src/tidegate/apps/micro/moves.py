@@ -9,7 +9,7 @@ on two machines do: give a session on `local-cluster[2,2,1024]`.
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,11 @@ from pyspark.sql import SparkSession
 from tidegate.apps.micro.application import CALCULATOR
 from tidegate.apps.micro.full_run import FullRun
 from tidegate.apps.micro.options import MicroOptions
-from tidegate.errors import AskedWrongly, TidegateError
+from tidegate.errors import AskedWrongly
 from tidegate.pipelines.task_bounds import Tasks
 from tidegate.spark.batch.result import BatchResult
 from tidegate.spark.measure.operator_meter import nodes_of
 
-STATE_KB = (32.0, 256.0, 2048.0, 8192.0, 32768.0)
-"""The paper's range: 32 KB to 32 MB a shard."""
 CACHE = "tidegate-cache"
 """A relative directory: every executor has its own."""
 WARM_BATCHES = 12
@@ -47,7 +45,13 @@ class Move:
     fetched_bytes: int
     """State that the batch fetched from the checkpoint."""
     waited_s: float = 0.0
-    """From the wish to move it to the begin of that batch. Nothing stops meanwhile."""
+    """From the wish to move it, at a random moment of a batch, to the begin of the batch that moved
+    it. Nothing stops meanwhile."""
+    boundary_s: float = 0.0
+    """From the end of the batch before to the begin of that batch: what the control loop waits,
+    which decides when a batch has ended."""
+    exactly_once: bool = False
+    """Whether the state has every row once after all moves of the run."""
     state_s: float = 0.0
     """How much longer the batch's slowest task read and wrote state than in the others."""
 
@@ -73,7 +77,9 @@ class Move:
             "cost_s": round(self.cost_s, 4),
             "fetched_bytes": self.fetched_bytes,
             "waited_s": round(self.waited_s, 4),
+            "boundary_s": round(self.boundary_s, 4),
             "state_s": round(self.state_s, 4),
+            "exactly_once": self.exactly_once,
         }
 
 
@@ -118,29 +124,37 @@ def measure_moves(
         found: list[Move] = []
         try:
             full.await_batches(warm_batches)
+            moments = np.random.default_rng(seed)
             for number in range(moves):
                 for between in (False, True):
-                    made = _move(full, number, between, around, state_kb)
+                    moment = float(moments.random())
+                    made = _move(full, number, between, around, state_kb, moment)
                     found += [] if made is None else [made]
         finally:
             full.stop()
-        if not full.exactly_once():
-            raise TidegateError("rows were lost or counted twice while shards moved")
-    return found
+        right = full.exactly_once()
+    return [replace(move, exactly_once=right) for move in found]
 
 
 def _in_one_process(spark: SparkSession) -> bool:
     return bool(spark.sparkContext._jsc.sc().isLocal())
 
 
-def _move(full: FullRun, number: int, between: bool, around: int, state_kb: float) -> Move | None:
-    """Move one shard; None if there is no task to move it to."""
+def _move(
+    full: FullRun, number: int, between: bool, around: int, state_kb: float, moment: float
+) -> Move | None:
+    """Move one shard; None if there is no task to move it to.
+
+    A batch has just ended when this begins. `moment` says after which part of a batch the wish
+    comes: right after the end of one it would always wait for the shortest time.
+    """
     before = full.await_batches(around)
     last = before[-1]
     chosen = choose(_route(last), nodes_of(last.of(CALCULATOR)), number, between)
     if chosen is None:
         return None
     shard, task = chosen
+    time.sleep(moment * float(np.median([turn.seconds for turn in full.turns()[-around:]])))
     asked_s = time.time()
     full.run.reroute(CALCULATOR, {shard: task})
     after = full.await_batches(around + 2)  # the one that ran already, and the one that moves
@@ -149,6 +163,7 @@ def _move(full: FullRun, number: int, between: bool, around: int, state_kb: floa
     if place is None:
         return None
     moving = after[place]
+    previous = after[place - 1] if place else last
     others = [*before, *after[:place], *after[place + 1 :]]
     return Move(
         state_kb=state_kb,
@@ -158,6 +173,7 @@ def _move(full: FullRun, number: int, between: bool, around: int, state_kb: floa
         median_s=float(np.median([one.duration_s for one in others])),
         fetched_bytes=sum(report.durable_bytes for report in moving.of(CALCULATOR)),
         waited_s=max(0.0, moving.started_s - asked_s),
+        boundary_s=max(0.0, moving.started_s - previous.ended_s),
         state_s=_state_s(moving) - float(np.median([_state_s(one) for one in others])),
     )
 

@@ -1,10 +1,10 @@
 """What can be varied in the micro-benchmark; the defaults are Elasticutor's (5.1)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
-from tidegate.errors import AskedWrongly, nearest
+from tidegate.apps.option_values import options_of
+from tidegate.errors import AskedWrongly
 from tidegate.pipelines.graph import MAX_SHARDS
 from tidegate.workload.keys import Keys
 
@@ -12,6 +12,8 @@ WORD = 8
 """Payloads are made and summed in words of so many bytes."""
 MOST_STATE_BYTES = 2**31 - 2**20
 """All payloads of a batch must fit into one Arrow column, whose offsets have 32 bits."""
+LEAST_OMEGA = 0.001
+"""Fewer shuffles than one in sixteen hours are none."""
 MEANINGS = {
     "keys": "how many keys there are; default 10000",
     "skew": "the exponent of their zipf distribution, 0 for uniform; default 0.5",
@@ -44,9 +46,11 @@ class MicroOptions:
     """Whether the first rows bring every key once and cost no time, so that all state is there."""
 
     def __post_init__(self) -> None:
+        if self.omega != 0.0 and not LEAST_OMEGA <= self.omega <= 6000.0:
+            raise AskedWrongly(
+                f"omega={self.omega:g}: give 0, or {LEAST_OMEGA:g} to 6000 shuffles a minute"
+            )
         _ = self.distribution
-        if not 0.0 <= self.omega <= 6000.0:
-            raise AskedWrongly(f"omega={self.omega:g}: give 0 to 6000 shuffles a minute")
         if not (self.payload >= WORD and self.payload % WORD == 0 and self.payload <= 2**20):
             raise AskedWrongly(
                 f"payload={self.payload}: give a multiple of {WORD} bytes, up to a megabyte"
@@ -80,23 +84,4 @@ class MicroOptions:
 
 def micro_options(extra: Mapping[str, str]) -> MicroOptions:
     """The options as an application is given them: names and texts."""
-    known = {one.name: one.type for one in fields(MicroOptions)}
-    given: dict[str, Any] = {}
-    for name, text in extra.items():
-        if name not in known:
-            raise AskedWrongly(f"'micro' has no option '{name}'{nearest(name, known)}")
-        given[name] = _value(name, text, known[name])
-    return MicroOptions(**given)
-
-
-def _value(name: str, text: str, kind: Any) -> int | float | bool:
-    if kind is bool:
-        if text not in ("yes", "no"):
-            raise AskedWrongly(f"{name}={text}: give yes or no")
-        return text == "yes"
-    try:
-        value: int | float = kind(text)
-    except ValueError:
-        what = "a whole number" if kind is int else "a number"
-        raise AskedWrongly(f"{name}={text}: expected {what}") from None
-    return value
+    return options_of(MicroOptions, "micro", extra)

@@ -38,9 +38,10 @@ def measure_throughput(
     batch_s: float = 0.5,
     seed: int = 1,
     warm_batches: int = WARM_BATCHES,
+    batches: int = 0,
     options: Mapping[str, Any] | None = None,
 ) -> WorkDone:
-    """Run for some seconds after the warm-up.
+    """Run for some seconds after the warm-up, and for at least so many `batches`.
 
     `batch_s` is how long the rows of a batch take if they are spread evenly over the tasks.
     `options` are further ones of `start`.
@@ -63,7 +64,7 @@ def measure_throughput(
             if paradigm == EACH_BATCH:
                 balance_each_batch(full)
             full.await_batches(warm_batches)
-            restarts = follow(full, paradigm, seconds)
+            restarts = follow(full, paradigm, seconds, batches)
         finally:
             full.stop()
         return work_done(

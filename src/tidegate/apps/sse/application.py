@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.apps.application import Application, BuiltApplication, Settings, Verdict
 from tidegate.apps.collected import Collected
+from tidegate.apps.event_progress import EventProgress
 from tidegate.apps.sse.boards import PARTIAL, index, partials, ranking
 from tidegate.apps.sse.book import DEPTH, FIELDS, match
 from tidegate.apps.sse.events import LOOPS, Event
@@ -21,7 +22,7 @@ from tidegate.apps.sse.market import MOST_STOCKS, STOCKS, Market
 from tidegate.apps.sse.orders import SCHEMA, order_map
 from tidegate.apps.sse.statistics import average, volatility, volume, vwap
 from tidegate.apps.sse.transactor import Transactor
-from tidegate.apps.sse.verdict import STATES, Reference
+from tidegate.apps.sse.verdict import STATES, WINDOWED, Reference
 from tidegate.apps.stretching import Stretched
 from tidegate.errors import AskedWrongly
 from tidegate.pipelines.keyed import KeyedFunction
@@ -35,10 +36,13 @@ BOARDS = ("index", "ranking")
 TRANSACTOR = "transactor"
 OPERATORS = (TRANSACTOR, *STATISTICS, *EVENTS)
 STRETCHED_S = {TRANSACTOR: 0.001, **dict.fromkeys((*STATISTICS, *EVENTS), 0.0002)}
-MOST_TASKS = 24
-MOST_ANALYTIC_TASKS = 4
+MOST_TASKS = {
+    TRANSACTOR: 24,
+    **dict.fromkeys((*STATISTICS, *EVENTS), 4),
+    **dict.fromkeys(BOARDS, 1),
+}
 """The analytics run side by side in a batch, so eleven times four tasks fill as many cores, and
-each of them has an eighth of the transactor's work."""
+each of them has an eighth of the transactor's work. A board has one key."""
 SHARDS = 64
 
 
@@ -57,7 +61,7 @@ def build(spark: SparkSession, settings: Settings, place: Path) -> BuiltApplicat
         pipeline("sse", rows, arrival="timestamp"),
         market,
         sinks,
-        stretch=settings.stretch,
+        times=settings.times(STRETCHED_S),
         cut=settings.cut,
     )
 
@@ -82,29 +86,37 @@ class ExchangeSinks:
     def verdict(self, market: Market, arrived: int, checkpoint: str) -> Verdict:
         """Compare everything with a sequential replay of the orders that arrived."""
         states = {name: read_state(checkpoint, name) for name in STATES}
+        progress = {name: EventProgress.of(checkpoint, name) for name in WINDOWED}
         reference = Reference.of(market, arrived)
-        return reference.verdict(self.trades.rows(), self.answers.rows(), states)
+        return reference.verdict(self.trades.rows(), self.answers.rows(), states, progress)
 
 
 def sse_stream(
-    source: Stream, market: Market, sinks: ExchangeSinks, *, stretch: bool, cut: bool = False
+    source: Stream,
+    market: Market,
+    sinks: ExchangeSinks,
+    *,
+    times: Mapping[str, float | None],
+    cut: bool = False,
+    most_tasks: Mapping[str, int] = MOST_TASKS,
 ) -> Stream:
-    """The exchange behind a source whose rows are numbered by the column `seq`."""
+    """The exchange behind a source whose rows are numbered by the column `seq`.
+
+    `times` has the seconds per tuple of each operator; None: as fast as it is.
+    """
     compile_loops()
-    stretched_s = STRETCHED_S if stretch else {}
 
     def keep_trades(rows: DataFrame, batch_id: int) -> None:
         sinks.trades(rows.drop("padding"), batch_id)
 
     def operator(stream: Stream, name: str, function: KeyedFunction, key: str) -> Stream:
         first = name == TRANSACTOR
-        most = 1 if key == "board" else MOST_TASKS if first else MOST_ANALYTIC_TASKS
         return stream.keyed(
             name,
-            Stretched(function, stretched_s.get(name)),
+            Stretched(function, times[name]),
             key=key,
             shards=1 if key == "board" else SHARDS,
-            tasks=(1, most),
+            tasks=(1, most_tasks[name]),
             order_by="seq" if first else "trade",
         )
 
@@ -170,6 +182,7 @@ APPLICATION = Application(
     cores=(1, 8),
     operators=OPERATORS,
     stretched_s=STRETCHED_S,
+    most_tasks=lambda _: MOST_TASKS,
     build=build,
     options={"stocks": f"how many stocks are traded; default {STOCKS}"},
     read_options=stocks_of,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from tidegate.apps.number_columns import matrix_of
 from tidegate.apps.sse.book import (
     AT_PRICE,
     DEPTH,
@@ -79,9 +80,9 @@ def transact(batch: KeyedBatch) -> Update:
         return Update()
     names = ("seq", "side", "price", "shares", "trader")
     by_stock = np.argsort(batch.row_key, kind="stable")  # rows are in the order of their numbers
-    orders = _columns(batch.rows, names)[by_stock]
+    orders = matrix_of(batch.rows, names)[by_stock]
     order_key = batch.row_key[by_stock]
-    state = _columns(batch.state, STATE.names)
+    state = matrix_of(batch.state, STATE.names)
     counters = np.zeros((stocks, _COUNTERS), dtype=np.int64)  # their ids are their places
     counters[:, LAST] = -1
     is_counter = state[:, ORDER] < 0
@@ -149,14 +150,6 @@ def _refuse_earlier(order: Ints, key: Ints, last: Ints) -> None:
             f"the transactor got order {order[odd]} after order {last[key[odd]]} of its stock; "
             "orders of a stock must come in the order of their numbers"
         )
-
-
-def _columns(table: pa.Table, names: tuple[str, ...] | list[str]) -> Table:
-    """Columns of whole numbers side by side, a row for each row."""
-    found = np.empty((table.num_rows, len(names)), dtype=np.int64)
-    for place, name in enumerate(names):
-        found[:, place] = table[name].to_numpy()
-    return found
 
 
 def _ends(key: Ints, keys: int) -> Ints:

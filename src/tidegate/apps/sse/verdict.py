@@ -14,17 +14,29 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.apps.application import Verdict
+from tidegate.apps.event_progress import EventProgress
 from tidegate.apps.sse.answers import ANSWER
 from tidegate.apps.sse.conserved import conserved
 from tidegate.apps.sse.expected import Events, ExpectedAnswers, Windows, expected
 from tidegate.apps.sse.market import Market, base_prices, issued
 from tidegate.apps.sse.orders import Orders, orders
 from tidegate.apps.sse.replay import Exchange, Trade, replay
-from tidegate.apps.sse.statistics import deviation
+from tidegate.apps.sse.statistics import (
+    AVERAGE_EVERY_S,
+    AVERAGE_S,
+    VOLATILITY_S,
+    VOLUME_S,
+    deviation,
+)
 from tidegate.apps.sse.transactor import CANCELLED, LAST, RECORD
 from tidegate.pipelines.functions.times import microseconds_of
 
-WINDOWED = ("average", "volume", "volatility")
+WINDOWED = {
+    "average": (AVERAGE_EVERY_S, AVERAGE_S),
+    "volume": (VOLUME_S, VOLUME_S),
+    "volatility": (VOLATILITY_S, VOLATILITY_S),
+}
+"""How often a window begins, and how long it is, in seconds."""
 STATES = ("transactor", "vwap", "index", "ranking", *WINDOWED)
 """The operators whose state is compared."""
 
@@ -50,7 +62,11 @@ class Reference:
         return expected(self.replayed.trades, base.tolist(), weights.tolist(), ranked_after)
 
     def verdict(
-        self, trades: pa.Table | None, told: pa.Table | None, states: Mapping[str, pa.Table]
+        self,
+        trades: pa.Table | None,
+        told: pa.Table | None,
+        states: Mapping[str, pa.Table],
+        progress: Mapping[str, EventProgress],
     ) -> Verdict:
         """Compare everything that a run left behind."""
         replayed = self.replayed
@@ -61,8 +77,9 @@ class Reference:
         faults = [
             *wrong_trades(records, replayed),
             *wrong_books(states["transactor"], replayed),
-            *conserved(self.given, records, states["transactor"]),
+            *conserved(self.given, records, states["transactor"], replayed.trades),
             *wrong_windows(answers, states, right),
+            *not_closed(states, right, progress),
             *wrong_boards(answers, states, right, replayed),
             *wrong_events(answers, right),
         ]
@@ -79,9 +96,9 @@ class Reference:
             return Verdict(correct=False, said=f"{faults[0]}{more}", figures=figures)
         return Verdict(
             correct=True,
-            said=f"{len(self.given.seq):,} orders: the books, {len(replayed.trades):,} transactions"
-            " and the answers of eleven analytics equal a sequential replay, and shares and cash"
-            " are conserved",
+            said=f"{len(self.given.seq):,} orders: {len(replayed.trades):,} transactions, books,"
+            " the accounts of all traders and the answers of eleven analytics equal a sequential"
+            " replay",
             figures=figures,
         )
 
@@ -162,6 +179,25 @@ def wrong_windows(
     return faults
 
 
+def not_closed(
+    states: Mapping[str, pa.Table],
+    right: ExpectedAnswers,
+    progress: Mapping[str, EventProgress],
+) -> list[str]:
+    """Windows that should have been answered before the last micro-batch, and are still open."""
+    faults: list[str] = []
+    for name, (every_s, size_s) in WINDOWED.items():
+        wanted: Windows = getattr(right, name)
+        found = progress[name].faults(
+            (end_s * 1_000_000 for _, end_s in wanted),
+            microseconds_of(states[name]["window_end"])[0].tolist(),
+            every_us=every_s * 1_000_000,
+            size_us=size_s * 1_000_000,
+        )
+        faults += [f"{name}: {one}" for one in found]
+    return faults
+
+
 def open_windows(name: str, state: pa.Table) -> list[tuple[tuple[int, int], float]]:
     """The windows that are still in the state, with the value that they have so far."""
     end_us, _ = microseconds_of(state["window_end"])
@@ -182,10 +218,7 @@ def wrong_boards(
     reference: Exchange,
 ) -> list[str]:
     """Answers that were given once per micro-batch, and the states at the end."""
-    faults: list[str] = []
-    for row in answers.get("vwap", []):
-        if not _same(row["value"], right.vwap.get((row["stock"], row["trade"]))):
-            faults.append(f"vwap of stock {row['stock']} after trade {row['trade']} is wrong")
+    faults = wrong_vwap(answers, right, reference)
     for row in answers.get("index", []):
         if not _same(row["value"], right.index.get(row["trade"])):
             faults.append(f"index after trade {row['trade']} is wrong")
@@ -207,6 +240,26 @@ def wrong_boards(
     faults += _differ("ranking", _pairs(states["ranking"], "value"), cash)
     faults += _differ("vwap", _pairs(states["vwap"], "value__total"), cash)
     faults += _differ("vwap", _pairs(states["vwap"], "value__count"), shares)
+    return faults
+
+
+def wrong_vwap(
+    answers: Mapping[str, list[dict[str, Any]]], right: ExpectedAnswers, reference: Exchange
+) -> list[str]:
+    """Each answer must be right after its trade, and the last one of a stock after its last."""
+    faults: list[str] = []
+    told: dict[int, int] = {}
+    for row in answers.get("vwap", []):
+        told[row["stock"]] = row["trade"]
+        if not _same(row["value"], right.vwap.get((row["stock"], row["trade"]))):
+            faults.append(f"vwap of stock {row['stock']} after trade {row['trade']} is wrong")
+    last = {one.stock: one.trade for one in reference.trades}
+    untold = [stock for stock in last if told.get(stock) != last[stock]]
+    if untold:
+        faults.append(
+            f"vwap was not told after the last trade of {len(untold)} of {len(last)} stocks; the"
+            f" first is stock {min(untold)}"
+        )
     return faults
 
 

@@ -6,11 +6,15 @@ from pyspark.sql import SparkSession
 
 from tidegate.apps.application import Application, BuiltApplication, Settings
 
+OPERATORS = ("extract", "match", "aggregate")
+MOST_TASKS = 24
+"""Of each operator."""
+
 
 def _build(spark: SparkSession, settings: Settings, directory: Path) -> BuiltApplication:
     from tidegate.apps.vld.flow import vld_flow
 
-    return vld_flow(spark, settings, directory, APPLICATION.stretched_s)
+    return vld_flow(spark, settings, directory, APPLICATION.stretched_s, MOST_TASKS)
 
 
 APPLICATION = Application(
@@ -20,8 +24,9 @@ APPLICATION = Application(
     rate="uniform:1,25",
     target="10 seconds",
     cores=(3, 22),
-    operators=("extract", "match", "aggregate"),
+    operators=OPERATORS,
     stretched_s={"extract": 1 / 1.6, "match": 1 / 1.45, "aggregate": 1 / 40},
+    most_tasks=lambda _: dict.fromkeys(OPERATORS, MOST_TASKS),
     build=_build,
     needs=("cv2",),
 )

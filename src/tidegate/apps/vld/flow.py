@@ -20,14 +20,18 @@ from tidegate.apps.vld.verdict import emitted, judged
 from tidegate.pipelines.stream import pipeline
 from tidegate.spark.sources.arrivals import arrivals
 
-MOST_TASKS = 24
 SHARDS = 64
 
 
 def vld_flow(
-    spark: SparkSession, settings: Settings, directory: Path, stretched_s: Mapping[str, float]
+    spark: SparkSession,
+    settings: Settings,
+    directory: Path,
+    stretched_s: Mapping[str, float],
+    most_tasks: int,
 ) -> BuiltApplication:
     """Make it; `stretched_s` has the seconds per frame of each operator if it is stretched."""
+    tasks = (1, most_tasks)
     row_s = settings.times(stretched_s)
     source = arrivals(
         spark, settings.rate, seed=settings.seed, seconds=settings.seconds, partitions=2
@@ -35,12 +39,10 @@ def vld_flow(
     video = pipeline("vld", source, arrival="timestamp").map(
         frames(settings.seed), FRAMES, name="frames"
     )
-    features = video.map(
-        extractor(row_s["extract"]), FEATURES, name="extract", tasks=(1, MOST_TASKS)
-    )
+    features = video.map(extractor(row_s["extract"]), FEATURES, name="extract", tasks=tasks)
     if settings.cut:
         features = features.cut("features")
-    pairs = features.map(matcher(row_s["match"]), PAIRS, name="match", tasks=(1, MOST_TASKS))
+    pairs = features.map(matcher(row_s["match"]), PAIRS, name="match", tasks=tasks)
     if settings.cut:
         pairs = pairs.cut("pairs")
     logos = pairs.keyed(
@@ -48,7 +50,7 @@ def vld_flow(
         aggregator(row_s["aggregate"]),
         key="frame",
         shards=SHARDS,
-        tasks=(1, MOST_TASKS),
+        tasks=tasks,
     )
     collected = Collected(directory)
 

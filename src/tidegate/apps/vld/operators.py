@@ -4,7 +4,6 @@ The paper's service times vary with the number of features (DRS V-A.1). When ope
 stretched, a frame's time is therefore proportional to its features.
 """
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -13,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.apps.stretching import Stretched, stretched_map, wait_until
+from tidegate.apps.stretching import Stretched, stretched_map
 from tidegate.apps.vld.features import LENGTH, extract
 from tidegate.apps.vld.frames import HEIGHT, NONE, WIDTH, frame
 from tidegate.apps.vld.logos import LOGOS
@@ -45,16 +44,7 @@ def frames(seed: int) -> Operator:
 
 def extractor(row_s: float | None) -> Operator:
     """The SIFT features of each frame, 128 bytes each. What they weigh is known afterwards."""
-    if row_s is None:
-        return _extracted
-
-    def stretched(rows: pa.Table) -> pa.Table:
-        begun_s = time.perf_counter()
-        made = _extracted(rows)
-        wait_until(begun_s, row_s * float(weights(made).sum()))
-        return made
-
-    return stretched
+    return stretched_map(_extracted, row_s, weights, of_made=True)
 
 
 def matcher(row_s: float | None) -> Operator:

@@ -55,7 +55,6 @@ def test_options_are_read_and_checked() -> None:
     read = FpdOptions.of({"window": "50000", "threshold": "3", "arrivals": "even"})
     assert (read.window, read.threshold, read.largest, read.arrivals) == (50_000, 3, 4, "even")
     for extra, said in (
-        ({"windw": "3"}, "did you mean 'window'"),
         ({"window": "many"}, "whole number"),
         ({"window": "0"}, "give 1 to"),
         ({"threshold": "0"}, "give 1 or more"),

@@ -32,7 +32,6 @@ def test_all_keys_together_have_the_state_of_all_shards(state_kb: float) -> None
 @pytest.mark.parametrize(
     "extra",
     [
-        {"omga": "3"},
         {"keys": "ten"},
         {"keys": "0"},
         {"omega": "-1"},

@@ -27,7 +27,6 @@ def turns(*lengths: tuple[float, int]) -> list[Turn]:
         made.append(
             Turn(
                 began_s=at_s,
-                worked_s=at_s,
                 ended_s=at_s + seconds,
                 rows=rows,
                 moves=0,
@@ -105,7 +104,7 @@ def result(number: int, route: tuple[int, ...], rows: tuple[int, ...]) -> BatchR
 def test_turns_are_read_from_results() -> None:
     results = [result(0, (0, 0, 1), (4, 4)), result(1, (0, 1, 1), (9, 3))]
     (turn,) = turns_of(results, "calculator")
-    assert (turn.began_s, turn.worked_s, turn.ended_s) == (1.0, 2.0, 3.0)
+    assert (turn.began_s, turn.ended_s) == (1.0, 3.0)
     assert (turn.rows, turn.moves, turn.imbalance) == (12, 1, 1.5)
     assert moved((0, 1, 2), (2, 1, 0)) == 2
 

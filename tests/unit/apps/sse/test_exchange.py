@@ -1,5 +1,6 @@
 """The whole exchange without Spark: right however it is cut, and wrong answers are found."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,15 +10,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from tests.unit.apps.sse.exchange import Operator, Ran, run_exchange
+from tests.helpers.keyed_operator import Operator
+from tests.unit.apps.sse.exchange import Ran, run_exchange
 from tidegate.apps.application import Settings
+from tidegate.apps.event_progress import EventProgress
 from tidegate.apps.sse.application import APPLICATION, OPERATORS, analytics, market_of
 from tidegate.apps.sse.boards import partials
 from tidegate.apps.sse.conserved import conserved
 from tidegate.apps.sse.market import Market
 from tidegate.apps.sse.orders import order_map, orders
 from tidegate.apps.sse.transactor import LAST, RECORD_BYTES, Transactor
-from tidegate.apps.sse.verdict import Reference
+from tidegate.apps.sse.verdict import Reference, not_closed
 from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.workload.parse import parse_profile
 
@@ -34,7 +37,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
 
 def judged(ran: Ran, **changes):
     ran = replace(ran, **changes)
-    return REFERENCE.verdict(ran.trades, ran.answers, ran.states)
+    return REFERENCE.verdict(ran.trades, ran.answers, ran.states, ran.progress)
 
 
 def test_the_answers_are_right(ran: Ran) -> None:
@@ -85,6 +88,14 @@ def without_an_answer(analytic: str) -> Callable[[Ran], Ran]:
     return change
 
 
+def without_answers(analytic: str) -> Callable[[Ran], Ran]:
+    def change(ran: Ran) -> Ran:
+        others = pc.not_equal(ran.answers["analytic"], analytic)
+        return replace(ran, answers=ran.answers.filter(others))
+
+    return change
+
+
 def with_another_value(analytic: str) -> Callable[[Ran], Ran]:
     def change(ran: Ran) -> Ran:
         value = ran.answers["value"].to_numpy().copy()
@@ -108,9 +119,11 @@ WRONG = {
     "shares were created": (with_more_shares_in_a_book, "books differ"),
     **{f"{name} is off": (with_another_value(name), name) for name in OPERATORS[1:]},
     **{
-        f"an answer of {name} is missing": (without_an_answer(name), name)
+        f"an answer of {name} is missing": (without_an_answer(name), name) for name in OPERATORS[1:]
+    },
+    **{
+        f"all answers of {name} are missing": (without_answers(name), name)
         for name in OPERATORS[1:]
-        if name != "vwap"  # an answer per micro-batch: how many there are is not compared
     },
     **{f"state of {name} is missing": (without_a_state(name), name) for name in OPERATORS[1:7]},
 }
@@ -126,20 +139,56 @@ def test_a_wrong_answer_is_found(ran: Ran, case: str) -> None:
 
 def test_shares_and_cash_are_checked_by_themselves(ran: Ran) -> None:
     given = orders(MARKET, np.arange(ARRIVED))
-    state = ran.states["transactor"]
-    assert conserved(given, ran.trades, state) == []
-    (fault,) = conserved(given, ran.trades, with_more_shares_in_a_book(ran).states["transactor"])
+    state, right = ran.states["transactor"], REFERENCE.replayed.trades
+    assert conserved(given, ran.trades, state, right) == []
+    more = with_more_shares_in_a_book(ran).states["transactor"]
+    (fault,) = conserved(given, ran.trades, more, right)
     assert "shares were ordered" in fault
     dearer = ran.trades.set_column(4, "price", pc.add(ran.trades["price"], 500))
-    faults = conserved(given, dearer, state)
+    faults = conserved(given, dearer, state, right)
     assert any("beyond its limit" in fault for fault in faults)
     assert any("not its shares times its price" in fault for fault in faults)
 
 
+def test_a_share_that_goes_to_another_trader_is_found(ran: Ran) -> None:
+    """Sums over all traders, stocks and sides stay as they are; only the accounts change."""
+    given = orders(MARKET, np.arange(ARRIVED))
+    trades = ran.trades.to_pylist()
+    sold: Counter[int] = Counter()
+    for one in trades:
+        sold[one["sell_order"]] += one["shares"]
+    taker, giver = next(
+        (one, other)
+        for one in trades
+        if sold[one["sell_order"]] < given.shares[one["sell_order"]]
+        for other in trades
+        if one["buy_order"] == other["buy_order"]
+        and one["seller"] != other["seller"]
+        and other["shares"] > 1
+    )
+    for one, share in ((taker, 1), (giver, -1)):
+        one["shares"] += share
+        one["cash"] += share * one["price"]
+    wrong = pa.Table.from_pylist(trades, schema=ran.trades.schema)
+    (fault,) = conserved(given, wrong, ran.states["transactor"], REFERENCE.replayed.trades)
+    assert "traders have other accounts than after the replay" in fault
+
+
 def test_without_any_batch_nothing_is_right(ran: Ran) -> None:
     empty = {name: state.slice(0, 0) for name, state in ran.states.items()}
-    assert not REFERENCE.verdict(None, None, empty).correct
-    assert Reference.of(MARKET, 0).verdict(None, None, empty).correct
+    none = dict.fromkeys(ran.progress, EventProgress(None, None))
+    assert not REFERENCE.verdict(None, None, empty, none).correct
+    assert Reference.of(MARKET, 0).verdict(None, None, empty, none).correct
+
+
+def test_windows_that_are_never_answered_are_found(tmp_path: Path) -> None:
+    windowed = ("average", "volume", "volatility")
+    whole = run_exchange(tmp_path, MARKET, ARRIVED, (), only=windowed)
+    right = REFERENCE.expected(())
+    assert not_closed(whole.states, right, whole.progress) == [], "all came in one batch"
+    late = {name: replace(one, before_us=11_000_000) for name, one in whole.progress.items()}
+    faults = not_closed(whole.states, right, late)
+    assert [fault.split(":")[0] for fault in faults] == list(windowed)
 
 
 def test_an_order_after_a_later_one_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Streaming-Benchmarks: Yahoo's advertising pipeline, views per campaign (Flink-ER 4.2)."""

@@ -1,0 +1,1 @@
+"""Rolling Hashtag Count: hashtags of tweets in a moving window (MST section IV-A)."""
