@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from tidegate.benching import Aim
 from tidegate.view.pages.paper import Picture
 
 Body = Literal["spark", "simulated", "measured"]
 Value = float | str | None
+
+ABOUT_ANSWERS = ("wrong answers", "every row once", "equal a sequential replay")
+"""How the names of aims end that say whether the answers of all runs were right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,13 +22,6 @@ class Compared:
     paper: Value
     """None where the paper prints nothing of the kind."""
     ours: Value
-    read_off: bool = False
-    """Whether the paper's value was read off a drawing."""
-
-    def document(self) -> dict[str, Any]:
-        """For JSON."""
-        shown: dict[str, Any] = {"name": self.name, "paper": self.paper, "ours": self.ours}
-        return {**shown, "read_off": True} if self.read_off else shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +33,16 @@ class Findings:
     pictures: tuple[Picture, ...] = ()
     notes: tuple[str, ...] = ()
     """Why ours differs from the paper's, where it does."""
+
+    @property
+    def about_answers(self) -> tuple[Aim, ...]:
+        """The aims that say whether answers were right; none where nothing computes answers."""
+        return tuple(aim for aim in self.aims if aim.name.endswith(ABOUT_ANSWERS))
+
+    @property
+    def wrong(self) -> tuple[Aim, ...]:
+        """Those of them that were missed. Then nothing else that was measured counts."""
+        return tuple(aim for aim in self.about_answers if not aim.met)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,7 @@ class Figure:
     """Such as `fig6` or `table2`."""
     about: str
     body: Body
+    """Where it runs."""
     minutes: float
     """About how long it takes on two cores."""
     stretched: bool = False
@@ -66,8 +73,8 @@ class Figure:
     """Other figures of the paper that the same runs show."""
     options: Mapping[str, str] = field(default_factory=dict)
     """What each option means that only this experiment has, by name."""
-    run: Callable[[Asked], Findings] | None = None
-    """None: not there yet."""
+    run: Callable[[Asked], Findings]
+    """Runs it and tells what was found."""
 
 
 def on_spark(
@@ -88,6 +95,29 @@ def on_spark(
         body="spark",
         minutes=minutes,
         stretched=True,
+        also=also,
+        options=options or {},
+        run=run,
+    )
+
+
+def simulated(
+    paper: str,
+    figure: str,
+    about: str,
+    minutes: float,
+    run: Callable[[Asked], Findings],
+    *,
+    options: Mapping[str, str] | None = None,
+    also: tuple[str, ...] = (),
+) -> Figure:
+    """A figure that a simulator makes."""
+    return Figure(
+        paper=paper,
+        figure=figure,
+        about=about,
+        body="simulated",
+        minutes=minutes,
         also=also,
         options=options or {},
         run=run,

@@ -50,13 +50,14 @@ def mean_rate(measurements: Sequence[Measurement]) -> float:
     return offered / max(batches[-1].ended_s - batches[0].ended_s, 1e-9)
 
 
-def queues_of(records: Sequence[Record], operators: Sequence[str], model: Model) -> Queues:
-    """The operators as DRS sees them: rates and variabilities averaged over some ticks."""
+def queues_of(runs: Sequence[Sequence[Record]], operators: Sequence[str], model: Model) -> Queues:
+    """The operators as DRS sees them: rates and variabilities averaged over the ticks of runs."""
     offered = OfferedRates()
-    stations = [only_stations(record.measurement) for record in records]
+    by_run = [[only_stations(record.measurement) for record in records] for records in runs]
+    stations = [one for run in by_run for one in run]
     for one in stations:
         offered.learn(one)
-    outside = mean_rate(stations)
+    outside = float(np.mean([mean_rate(run) for run in by_run]))
     arriving, serving, varying = [], [], []
     for name in operators:
         mine = [one for m in stations for one in m.operators if one.name == name]

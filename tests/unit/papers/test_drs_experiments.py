@@ -1,28 +1,24 @@
 """What DRS's experiments make of measured values."""
 
-import math
-
 import pytest
 
 from tests.helpers.pipeline_worlds import measured
 from tidegate.control.decision import hold
 from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly
-from tidegate.models.microbatch.batch_cost import BatchCost
-from tidegate.models.microbatch.station import MicroBatchStation
 from tidegate.papers.drs.bulk import Bar
 from tidegate.papers.drs.bulk import told as bulk_told
 from tidegate.papers.drs.overhead import table_2
 from tidegate.papers.drs.runs import gently
-from tidegate.papers.drs.six_splits import SixSplits, asked_apps, chosen_splits, told
+from tidegate.papers.drs.six_splits import asked_apps, chosen_splits
+from tidegate.papers.drs.split_sojourns import SplitSojourns, told
 from tidegate.papers.drs.timeline import Timeline
-from tidegate.papers.estimate import unequal
 from tidegate.papers.figure import Asked
 from tidegate.papers.measured import Sojourns, after
 from tidegate.workload.profile import constant, uniform
 
 
-def six(**changes: object) -> SixSplits:
+def six(**changes: object) -> SplitSojourns:
     means = {(10, 11, 1): 2.0, (11, 10, 1): 2.5, (9, 12, 1): 4.0}
     values: dict[str, object] = {
         "app": "vld",
@@ -33,22 +29,31 @@ def six(**changes: object) -> SixSplits:
         "by_drs_s": dict.fromkeys(means, 1.0),
         "uncut": Sojourns(1.0, 0.1),
     }
-    return SixSplits(**{**values, **changes})  # type: ignore[arg-type]
+    return SplitSojourns(**{**values, **changes})  # type: ignore[arg-type]
 
 
 def test_six_splits_are_judged() -> None:
     one = six()
     assert one.best == (10, 11, 1)
     assert one.off == 1.0
-    assert one.alike == pytest.approx(1.0)
+    assert one.apart == [(10, 11, 1), (11, 10, 1), (9, 12, 1)]
+    assert one.alike(one.apart) == pytest.approx(1.0)
     assert all(aim.met for aim in told([one]).aims)
+
+
+def test_splits_that_are_expected_to_be_alike_are_not_ranked() -> None:
+    one = six(modelled_s={(10, 11, 1): 2.1, (11, 10, 1): 2.2, (9, 12, 1): 3.5})
+    assert one.apart == [(10, 11, 1), (9, 12, 1)]
+    turned = six(modelled_s={(10, 11, 1): 2.1, (11, 10, 1): 1.5, (9, 12, 1): 3.5})
+    assert turned.apart == [(10, 11, 1), (9, 12, 1)]
 
 
 def test_a_wrong_recommendation_order_or_answer_misses_its_aim() -> None:
     assert not told([six(recommended=(9, 12, 1))]).aims[0].met
     assert not told([six(recommended=(1, 1, 20))]).aims[0].met, "it was not even measured"
-    turned = {(10, 11, 1): 3.0, (11, 10, 1): 2.0, (9, 12, 1): 1.0}
-    assert not told([six(modelled_s=turned)]).aims[1].met
+    slow = {(10, 11, 1): 2.0, (11, 10, 1): 5.0, (9, 12, 1): 4.0}
+    measured_s = {split: Sojourns(mean, 0.1) for split, mean in slow.items()}
+    assert not told([six(measured=measured_s)]).aims[1].met
     assert not told([six(uncut=Sojourns(9.0, 0.1))]).aims[2].met
     assert not told([six(wrong=("vld: a frame is missing",))]).aims[3].met
 
@@ -59,23 +64,13 @@ def test_near_splits_and_slower_ones_are_run() -> None:
         slack = (1 - 6 / first, 1 - 6.5 / second)
         return sum(1 / one for one in slack) if min(slack) > 0 else float("inf")
 
-    found = chosen_splits((10, 11, 1), (10, 11, 1), expected_s, 6)
+    found = chosen_splits((10, 11, 1), (10, 11, 1), expected_s)
+    beside = {(9, 12, 1), (9, 11, 2), (11, 10, 1), (10, 10, 2)}
     assert found[0] == (10, 11, 1)
-    assert len(found) == 6
-    times = [expected_s(split) / expected_s(found[0]) for split in found]
-    assert max(times[1:3]) < 1.2 < min(times[4:]), "two neighbours, then slower ones"
-    assert all(math.isfinite(one) for one in times)
-
-
-def test_longer_batches_are_balanced_better() -> None:
-    station = MicroBatchStation(cost=BatchCost(fixed_s=0.5, work_s=0.5), arrival_rate=10.0)
-    few, many = unequal(station, 7, 0.8), unequal(station, 14, 0.8)
-    assert 1.0 < few.imbalance < many.imbalance
-    assert unequal(station, 7, 0.0).imbalance == 1.0
-    for cores, one in ((7, few), (14, many)):
-        rows = 10.0 * one.duration_s(cores) / cores
-        assert one.imbalance == pytest.approx(1.0 + 0.8 / math.sqrt(rows), rel=1e-3)
-    assert unequal(station, 5, 0.8).duration_s(5) == float("inf")
+    assert beside == set(found[1:5]), "all that are one core away"
+    times = [expected_s(split) / expected_s(found[0]) for split in found[5:]]
+    assert times == pytest.approx([1.3, 1.7, 2.2], rel=0.15)
+    assert len(chosen_splits((10, 11, 1), (10, 11, 1), expected_s, quick=True)) == 2
 
 
 def test_an_unknown_application_is_refused_before_spark_starts() -> None:

@@ -1,8 +1,11 @@
 """Figure 10: arrivals in bulk, and which of the two models comes closer to what is measured.
 
-In the paper, features come in bulk from the extractor to the matcher. Here every operator behind a
-cut gets its rows in bulk, a micro-batch at a time, so the arrival scv that is measured there is far
-above 1, and GI/G/k takes it into account.
+In the paper, features come in bulk from the extractor to the matcher, and GI/G/k accounts for it by
+a high scv of arrivals. On Spark every operator behind a cut gets its rows in bulk, a micro-batch at
+a time. But a batch is large because it was long in coming, so in the long run its rows vary less
+than single ones would: the measured scv is below 1, and GI/G/k expects less waiting than M/M/k.
+What rows wait for here is the next batch, which the micro-batch model knows. A frame is one row
+throughout, so the bulks are those of Spark, not those of the paper's features.
 """
 
 from collections.abc import Sequence
@@ -11,11 +14,13 @@ from dataclasses import dataclass
 from tidegate.apps.catalogue import application
 from tidegate.apps.run_application import ApplicationRun
 from tidegate.benching import Aim, at_least, at_most
-from tidegate.papers.drs.runs import Wanted, gently, papers_session, run, warm_up, wrong_answers
+from tidegate.control.record import Record
+from tidegate.papers.application_runs import wrong_answers
+from tidegate.papers.drs.runs import Wanted, gently, papers_session, run, warm_up
 from tidegate.papers.drs.six_splits import SETTLED_S
 from tidegate.papers.estimate import MicroBatchEstimate
 from tidegate.papers.figure import Asked, Compared, Findings
-from tidegate.papers.measured import Sojourns, after, queues_of
+from tidegate.papers.measured import Sojourns, after, mean_rate, queues_of
 from tidegate.papers.splits import shown
 from tidegate.view.pages.paper import Curve, Picture
 from tidegate.workload.parse import parse_profile
@@ -23,10 +28,11 @@ from tidegate.workload.parse import parse_profile
 SPLITS = ((2, 4, 1), (3, 3, 1))
 """The paper's two best splits of K_max = 7."""
 LOADS = {5.0: "uniform:2,8", 6.0: "uniform:3,9"}
-"""Frames per second, and the rates that the paper's gaps between frames amount to: gaps in
-[1/8, 1/2] s are rates between 2 and 8, gaps in [1/9, 1/3] s rates between 3 and 9."""
+"""Frames per second, and the profile: a rate is drawn for every second, between the inverses of the
+longest and the shortest gap that the paper has between two frames."""
 PACE = 2.0
-"""Operators are this much faster than in figure 6, so that 7 cores serve 6 frames per second."""
+"""Operators are this much faster than `tidegate app --stretch` has them, so that 7 cores serve 6
+frames per second; in figure 6 they are 1.5 times as fast."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,14 +51,13 @@ def figure_10(asked: Asked) -> Findings:
     """Both loads with both splits."""
     app = application("vld")
     seconds = 45.0 if asked.quick else 70.0
-    bars: list[Bar] = []
-    ran: list[ApplicationRun] = []
+    ran: dict[tuple[float, tuple[int, int, int]], ApplicationRun] = {}
     with papers_session("drs") as spark:
         warm_up(spark, app)
         for rate, profile in LOADS.items():
             for split in SPLITS:
                 asked.say(f"vld: {shown(split)} at {rate:g} frames/s")
-                one = run(
+                ran[rate, split] = run(
                     spark,
                     Wanted(
                         app=app,
@@ -63,22 +68,36 @@ def figure_10(asked: Asked) -> Findings:
                         cores=sum(split),
                     ),
                 )
-                ran.append(one)
-                bars.append(_bar(one, rate, split, app.operators))
-    return told(bars, wrong_answers(ran))
+    bars = []
+    for (rate, split), one in ran.items():
+        # Predicted from the runs with the other split, as a user would ask before a change.
+        others = {key: other for key, other in ran.items() if key[1] != split}
+        near = sorted(others, key=lambda key: abs(key[0] - rate))
+        estimate = MicroBatchEstimate([_settled(others[key]) for key in reversed(near)])
+        expected_s = estimate.of_split(split, mean_rate([r.measurement for r in _settled(one)]))
+        bars.append(_bar(one, rate, split, app.operators, expected_s))
+    return told(bars, wrong_answers([*ran.values()]))
+
+
+def _settled(ran: ApplicationRun) -> list[Record]:
+    return after(ran.records, SETTLED_S, ran.seconds)
 
 
 def _bar(
-    ran: ApplicationRun, rate: float, split: tuple[int, ...], operators: tuple[str, ...]
+    ran: ApplicationRun,
+    rate: float,
+    split: tuple[int, ...],
+    operators: tuple[str, ...],
+    micro_batch_s: float,
 ) -> Bar:
-    records = after(ran.records, SETTLED_S, ran.seconds)
+    records = _settled(ran)
     return Bar(
         rate=rate,
         split=split,
         measured_s=Sojourns.of(records).mean_s,
-        mmk_s=float(queues_of(records, operators, "mmk").network_latency(split)),
-        gigk_s=float(queues_of(records, operators, "gigk").network_latency(split)),
-        micro_batch_s=MicroBatchEstimate([records]).of_split(split),
+        mmk_s=float(queues_of([records], operators, "mmk").network_latency(split)),
+        gigk_s=float(queues_of([records], operators, "gigk").network_latency(split)),
+        micro_batch_s=micro_batch_s,
     )
 
 
@@ -117,10 +136,14 @@ def _closer(bars: Sequence[Bar]) -> str:
 
 
 def _aims(bars: Sequence[Bar], wrong: Sequence[str]) -> tuple[Aim, ...]:
-    closer = sum(off(one.gigk_s, one.measured_s) < off(one.mmk_s, one.measured_s) for one in bars)
     worst = max(off(one.micro_batch_s, one.measured_s) for one in bars)
+    ahead = sum(
+        off(one.micro_batch_s, one.measured_s)
+        < min(off(one.mmk_s, one.measured_s), off(one.gigk_s, one.measured_s))
+        for one in bars
+    )
     return (
-        at_least("bars where GI/G/k is closer than M/M/k", closer, len(bars)),
+        at_least("bars where the micro-batch model is closer than both", ahead, len(bars)),
         at_most("micro-batch model, worst error", worst, 0.2),
         at_most("runs with wrong answers", len(wrong), 0),
     )

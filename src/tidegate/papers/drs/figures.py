@@ -18,7 +18,7 @@ FIGURES: tuple[Figure, ...] = (
     _on_spark(
         "fig6",
         "sojourn of six splits, both applications",
-        30.0,
+        40.0,
         figure_6,
         options=_APP,
         also=("fig7",),
@@ -26,7 +26,7 @@ FIGURES: tuple[Figure, ...] = (
     _on_spark(
         "fig7",
         "model against measurement, by the runs of fig6",
-        30.0,
+        40.0,
         figure_6,
         options=_APP,
         also=("fig6",),
@@ -34,7 +34,7 @@ FIGURES: tuple[Figure, ...] = (
     _on_spark(
         "fig8", "re-balancing from wrong splits, both applications", 10.0, figure_8, options=_APP
     ),
-    _on_spark("fig9", "cores follow 6, 12, 6, 18 frames per second", 13.0, figure_9),
+    _on_spark("fig9", "cores follow 6, 12, 6, 18 frames per second", 21.0, figure_9),
     _on_spark("fig10", "M/M/k against GI/G/k with arrivals in bulk", 8.0, figure_10),
     Figure(
         paper="drs",

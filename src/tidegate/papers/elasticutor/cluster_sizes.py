@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tidegate.benching import Aim, at_least, at_most
+from tidegate.papers.elasticutor.measured_costs import nodes_of
 from tidegate.papers.figure import Asked, Compared, Findings
 from tidegate.sim.placement.elastic import ElasticOutcome, Experiment, stocks
 from tidegate.sim.placement.elastic import run as simulate
 from tidegate.sim.placement.key_load import Stocks
-from tidegate.sim.placement.nodes import Nodes
 from tidegate.view.pages.paper import Curve, Picture
 
 PAPERS_THROUGHPUT = {8: 66.6, 16: 121.3, 32: 218.6}
@@ -32,7 +32,7 @@ def experiment(nodes: int, seconds: float) -> Experiment:
     return replace(
         base,
         operators=operators,
-        nodes=Nodes(count=nodes),
+        nodes=nodes_of(nodes),
         keys=Stocks(),
         seconds=seconds,
         warm_up_s=WARM_UP_S,

@@ -1,13 +1,13 @@
 """What only 256 cores can show: one elastic executor on ever more nodes, simulated.
 
 The simulator (`sim/placement/elastic.py`) runs the real balancer and the real placement on nodes of
-8 cores with the paper's network of 1 Gbit/s.
+8 cores with the paper's network of 1 Gbit/s, and with moves that take as long as on Spark.
 """
 
 from dataclasses import dataclass, replace
 
+from tidegate.papers.elasticutor.measured_costs import nodes_of
 from tidegate.sim.placement.elastic import ElasticOutcome, Experiment, micro, run
-from tidegate.sim.placement.nodes import Nodes
 
 NODES, QUICK_NODES = (1, 4, 16, 32), (1, 32)
 CORES_EACH = 8
@@ -32,7 +32,7 @@ def experiment(load: Load, nodes: int) -> Experiment:
     return replace(
         base,
         operators=(replace(operator, work_s=load.row_ms / 1e3),),
-        nodes=Nodes(count=nodes, cores_each=CORES_EACH),
+        nodes=nodes_of(nodes, CORES_EACH),
         executors=1,
         shards_each=SHARDS,
         shard_bytes=load.state_kb * 1024,

@@ -1,23 +1,10 @@
-"""Spark sessions of the experiments, which are stopped whatever happens."""
+"""How many tasks Elasticutor's experiments have on one machine, and the master that they need."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from tidegate.papers.sessions import spark_on
 
-from pyspark.sql import SparkSession
-
-from tidegate.spark.session import session
+__all__ = ["LOCAL", "TASKS", "spark_on"]
 
 TASKS = 24
 """Tasks that stand for as many cores, because they wait."""
 LOCAL = f"local[{TASKS + 2}]"
 """Two more than the tasks, for the source."""
-
-
-@contextmanager
-def spark_on(master: str) -> Iterator[SparkSession]:
-    """A session of its own."""
-    spark = session(master, "tidegate-paper")
-    try:
-        yield spark
-    finally:
-        spark.stop()

@@ -18,6 +18,10 @@ _PLAIN = WorkDone(
     longest_over_median=1.0,
     breaks_s=(),
     exactly_once=True,
+    batches=200,
+    shuffled_s=(),
+    previewed=0,
+    busy_share=0.8,
 )
 
 
@@ -36,5 +40,7 @@ def move(state_kb: float, cost_s: float, *, between: bool, share: float = 1.0) -
         median_s=0.4,
         fetched_bytes=round(share * state_kb * 1024) if between else 0,
         waited_s=0.2,
+        boundary_s=0.03,
         state_s=cost_s / 2,
+        exactly_once=True,
     )

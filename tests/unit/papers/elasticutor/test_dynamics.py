@@ -77,19 +77,27 @@ def test_the_skew_can_be_asked_for() -> None:
 def test_dips_and_low_seconds() -> None:
     series = (100.0, 100.0, 20.0, 85.0, 100.0)
     assert instants.dip(series) == pytest.approx(0.2)
-    assert instants.low_seconds(series) == 2
-    assert (instants.dip(()), instants.low_seconds(())) == (1.0, 0)
+    assert instants.low_seconds(series, (1.5,)) == [2]
+    assert (instants.dip(()), instants.low_seconds((), (1.0,))) == (1.0, [])
+
+
+def test_low_seconds_are_counted_from_a_shuffle_until_it_is_over() -> None:
+    good, bad = 100.0, 50.0
+    series = (bad, good, good, good, bad, good, bad, good, good, bad, good, good, good, good)
+    assert instants.low_seconds(series, (3.2,)) == [2], "the others are not of the shuffle"
+    assert instants.low_seconds(series, (3.2, 5.9)) == [1, 1], "only up to the next shuffle"
+    assert instants.low_seconds(series, (10.0,)) == [0]
+    assert instants.low_seconds(series, ()) == []
 
 
 def test_ours_has_to_pause_less() -> None:
-    found = {
-        STATIC: done(100.0),
-        RESOURCE_CENTRIC: done(80.0, rows_per_s=(100.0, 0.0, 100.0), longest_over_median=5.0),
-        OURS: done(150.0, rows_per_s=(150.0, 120.0, 150.0), longest_over_median=1.3),
-    }
+    stops = done(80.0, rows_per_s=(100.0, 0.0, 100.0), shuffled_s=(0.5,), longest_over_median=5.0)
+    moves = done(150.0, rows_per_s=(150.0, 120.0, 150.0), longest_over_median=1.3)
+    found = {STATIC: [done(100.0)], RESOURCE_CENTRIC: [stops, stops], OURS: [moves, moves]}
     assert all(aim.met for aim in instants.aims(found))
     swapped = {**found, OURS: found[RESOURCE_CENTRIC], RESOURCE_CENTRIC: found[OURS]}
     assert [aim.met for aim in instants.aims(swapped)] == [False, False, False, True]
-    rows = {row.name: row for row in instants.compared(found, 2.0)}
-    assert rows["resource-centric: low seconds per shuffle"].ours == 0.5
-    assert rows["ours: low seconds per shuffle"].paper == "1 to 3"
+    rows = {row.name: row for row in instants.compared(found)}
+    assert rows["resource-centric: low seconds after a shuffle, mean"].ours == 1.0
+    assert rows["ours: low seconds after a shuffle, mean"].paper == "1 to 3"
+    assert rows["static: low seconds after a shuffle, mean"].ours is None, "it saw no shuffle"

@@ -37,6 +37,15 @@ def test_a_tail_that_grows_is_found() -> None:
     assert rows["1 ms, 128 B: 24 tasks over 1"] == 2.0
 
 
+def test_a_percentile_needs_a_hundred_batches() -> None:
+    found = {one: done(1.0, batches=100) for one in scaling.points(quick=True, tail=True)}
+    assert scaling.TAIL_BATCHES >= scaling.LEAST_BATCHES == 100
+    assert scaling.tail_name(found) == "99th percentile of latency"
+    found[scaling.Scaled(scaling.USUAL, 1)] = done(1.0, batches=99)
+    assert scaling.tail_name(found) == "longest batch"
+    assert any("longest batch" in row.name for row in scaling.tail_rows(found))
+
+
 def test_the_simulated_executor_has_all_cores() -> None:
     made = experiment(Load(row_ms=0.1, tuple_bytes=8192, state_kb=1024.0, omega=16.0), 4)
     assert (made.nodes.cores, made.executors) == (32, 1)
@@ -51,8 +60,10 @@ def test_state_of_every_size_fits(quick: bool) -> None:
     for one in wanted:
         MicroOptions(state_kb=one.state_kb, shards=state_sizes.SHARDS)  # refuses more than 2 GB
         assert quick or state_sizes.seconds_of(one, quick=quick) * one.omega / 60.0 >= 1.0
-    found = {one: done(100.0) for one in wanted}
+    found = {one: done(100.0, state_bytes_per_s=3e6) for one in wanted}
     assert all(aim.met for aim in state_sizes.aims(found))
+    found = {one: done(100.0, state_bytes_per_s=1e6) for one in wanted}
+    assert [aim.met for aim in state_sizes.aims(found)] == [True, False], "less than a shard moved"
     assert len(state_sizes.compared(found, {(16.0, 32.0): 1.0})) == 2 * len(found) + 1
 
 

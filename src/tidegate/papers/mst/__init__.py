@@ -1,0 +1,1 @@
+"""MST's experiments (sections IV and V), by `tidegate paper mst`."""

@@ -1,0 +1,1 @@
+"""The overload paper's experiments, section 4."""
