@@ -20,11 +20,13 @@ from benchmarks.surge import against_oracle
 from pyspark.sql import SparkSession
 
 from tidegate.apps.surge import CORES, TARGET_S, surge_flow, warm_up
+from tidegate.apps.surge_source import OwnSource
 from tidegate.benching import Aim, Bench, Options, at_least, at_most
 from tidegate.commands.whatif_answer import answer
 from tidegate.control.assembly import Assembly
 from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly
+from tidegate.spark.kafka.topic_load import TopicLoad
 from tidegate.spark.loop.loop import ControlLoop
 from tidegate.spark.session import session
 from tidegate.spark.start import start
@@ -131,10 +133,11 @@ def run(options: Options) -> Bench:
     samples: list[Sample] = []
     with tempfile.TemporaryDirectory(prefix="tidegate-soak-") as scratch:
         options.say("warming up")
-        warm_up(spark, Path(scratch) / "warm-up", CORES[1])
+        source = OwnSource(TopicLoad(profile, keys, seconds, seed=1))
+        warm_up(source.warm(spark), Path(scratch) / "warm-up", CORES[1])
         checkpoint = Path(scratch) / "soak"
         live = start(
-            surge_flow(spark, profile, keys, 1, seconds).graph,
+            surge_flow(source.stream(spark)).graph,
             checkpoint=str(checkpoint),
             tasks=CORES[0],
             target=f"{TARGET_S:g} seconds",

@@ -17,20 +17,23 @@ class Aim:
     """A value that a benchmark aims at, and whether it was met; a ratio or count if possible."""
 
     name: str
-    value: float
+    value: float | None
+    """None if it could not be measured."""
     aim: str
     """The aim in words: `">= 50"`, `"< 20 us"`."""
     met: bool
 
 
-def at_least(name: str, value: float, bound: float, unit: str = "") -> Aim:
-    """An aim that is met from `bound` upwards."""
-    return Aim(name, value, f">= {bound:g} {unit}".rstrip(), bool(value >= bound))
+def at_least(name: str, value: float | None, bound: float, unit: str = "") -> Aim:
+    """An aim that is met from `bound` upwards; without a value it is missed."""
+    met = value is not None and bool(value >= bound)
+    return Aim(name, value, f">= {bound:g} {unit}".rstrip(), met)
 
 
-def at_most(name: str, value: float, bound: float, unit: str = "") -> Aim:
-    """An aim that is met up to `bound`."""
-    return Aim(name, value, f"<= {bound:g} {unit}".rstrip(), bool(value <= bound))
+def at_most(name: str, value: float | None, bound: float, unit: str = "") -> Aim:
+    """An aim that is met up to `bound`; without a value it is missed."""
+    met = value is not None and bool(value <= bound)
+    return Aim(name, value, f"<= {bound:g} {unit}".rstrip(), met)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from tidegate import __version__
 from tidegate.commands.app import app as application
 from tidegate.commands.backtest import backtest
 from tidegate.commands.bench import FREE_OPTIONS, bench
+from tidegate.commands.calibrate import calibrate
 from tidegate.commands.demo import demo
 from tidegate.commands.explain import explain
 from tidegate.commands.output import complain, err, out
@@ -64,6 +65,7 @@ def _root(
 app.command("demo")(demo)
 app.command("app")(application)
 app.command("bench", context_settings=FREE_OPTIONS)(bench)
+app.command("calibrate")(calibrate)
 app.command("plan")(plan)
 app.command("simulate")(simulate)
 app.command("state")(state)

@@ -25,6 +25,7 @@ def compile_models() -> None:
     """Call everything that is compiled once, on a small case."""
     rehearse(Assembly(target=Target(1.0), bounds=Bounds(1, 8)))
     rehearse(Assembly(target=Target(1.0, 95), bounds=Bounds(1, 8)))
+    rehearse(Assembly(target=Target(1.0), bounds=Bounds(1, 8), policy="priced-capacity"))
     queues = Queues.of([5.0, 5.0], [2.0, 9.0])
     assign(queues, 8)
     provision(queues, 1.0)

@@ -25,3 +25,11 @@ def nearest(name: str, known: Iterable[str]) -> str:
     if not choices:
         return "; there are none"
     return f"; known: {', '.join(choices)}"
+
+
+def check_options(given: Iterable[str], known: Iterable[str], what: str) -> None:
+    """Refuse options that `what` does not have."""
+    names = list(known)
+    for name in given:
+        if name not in names:
+            raise AskedWrongly(f"{what} has no option '{name}'{nearest(name, names)}")

@@ -62,6 +62,10 @@ class ImitatedWork:
         route = tuple(self.chance.sample(even_route(SHARDS, tasks), SHARDS))
         return {node.name: OperatorPlan(tasks, route) for node in self.segment.keyed}
 
+    def previewed(self, plan: BatchPlan) -> BatchPlan:
+        """Nothing is counted: the route is by chance in any case."""
+        return plan
+
     def compile(self, plan: BatchPlan, before: Mapping[str, Version]) -> None:
         """Nothing runs yet."""
         self._plan, self._before = plan, before

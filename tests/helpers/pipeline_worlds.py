@@ -16,6 +16,7 @@ from tidegate.control.measurement import (
     SegmentMeasurement,
 )
 from tidegate.control.target import Target
+from tidegate.models.capacity.measured import CapacitySample, MeasuredCapacity
 from tidegate.sim.microbatch.world import SimulatedSegment, Stage, World, keyed_weights
 from tidegate.workload.keys import Keys
 from tidegate.workload.profile import Profile, steps
@@ -24,6 +25,15 @@ BOUNDS = Bounds(1, 12)
 TARGET_S = 1.5
 SURGE = steps([(0, 1000.0), (30, 4000.0), (60, 1000.0)])
 HOT_KEYS_CHANGE_S = 45
+MEASURED = MeasuredCapacity(
+    pipeline="world",
+    samples=tuple(
+        CapacitySample(cores=m, rows_per_s=500.0 * m * noise)
+        for m in (1, 2, 4, 8, 12)
+        for noise in (0.98, 1.02)
+    ),
+)
+"""What cores process within `TARGET_S`, about, for policies that do not learn it."""
 
 
 def world(profile: Profile = SURGE, *, seconds: float = 120.0, **changes: Any) -> World:

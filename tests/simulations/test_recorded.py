@@ -209,6 +209,21 @@ def test_a_keyed_operator_that_never_got_a_row_has_no_weights(surge: World) -> N
     assert simulate(found, controller()).rows > 0.0
 
 
+def test_a_map_whose_rows_are_dealt_has_no_shards_even_before_its_speeds_are_known(
+    surge: World,
+) -> None:
+    """The tick after a deal has a route of slots, and no speeds yet."""
+    records = list(simulate(surge, controller()).records)
+    last = records[-1].measurement
+    dealt = dataclasses.replace(last.operators[0], route=(0, 1) * 32, dealt=True)
+    measurement = dataclasses.replace(last, operators=(dealt, *last.operators[1:]))
+    records[-1] = dataclasses.replace(records[-1], measurement=measurement)
+    first = recorded_world(records).world.segments[0].stages[0]
+    assert (first.name, first.shards) == (dealt.name, 0)
+    older = records[-1].to_json().replace(',"dealt":true', "").replace(',"dealt":false', "")
+    assert not Record.from_json(older).measurement.operators[0].dealt
+
+
 def test_a_run_without_batches_is_refused(surge: World) -> None:
     short = dataclasses.replace(surge, seconds=3.0)
     with pytest.raises(AskedWrongly, match=r"too (short|few)"):

@@ -56,6 +56,16 @@ def ask(monkeypatch, capsys):
     return call
 
 
+def test_msts_policies_can_be_asked_about(checkpoint: str, ask) -> None:
+    """The surge lasts 30 s, so the cycle must be short."""
+    code, said = ask(checkpoint, "--json", "--seeds", "2", "--policy", "mst-7(cycle=2s)")
+    found = json.loads(said)
+    assert code == 0
+    assert found["asked"] == "policy mst-7(cycle=2 s)"
+    assert found["within_target"] > 0.9
+    assert found["core_seconds"] < 2.2 * found["oracle_core_seconds"]
+
+
 def test_it_simulates_the_run_as_it_was_first(checkpoint: str, ask) -> None:
     code, said = ask(checkpoint, "--json", "--seeds", "4")
     found = json.loads(said)

@@ -6,6 +6,7 @@
 import os
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,6 +16,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.helpers.places import ROOT, SOURCE
 from tidegate.spark.batch.compile import Compiler
+from tidegate.spark.jars.ivy import JarsUnavailable
+from tidegate.spark.kafka.broker import Broker, broker_jars
+from tidegate.spark.kafka.connector import connector_jars
+from tidegate.spark.kafka.topics import create_topic, delete_topic
 from tidegate.spark.session import session
 
 WaitFor = Callable[[Callable[[], Any], StreamingQuery], None]
@@ -44,6 +49,33 @@ def spark() -> Iterator[SparkSession]:
     running = session("local[4]", "tidegate tests")
     yield running
     running.stop()
+
+
+@pytest.fixture(scope="session")
+def kafka_jars() -> None:
+    """What Kafka tests need; where it cannot be had, they are skipped, and say why."""
+    pytest.importorskip("confluent_kafka", reason="Kafka tests need the extra kafka")
+    try:
+        broker_jars()
+        connector_jars()
+    except JarsUnavailable as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def broker(kafka_jars: None) -> Iterator[Broker]:
+    """A Kafka broker, one for each worker; a test that kills it has to restart it."""
+    with Broker() as running:
+        yield running
+
+
+@pytest.fixture
+def topic(broker: Broker, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A topic of the test's own, with two partitions."""
+    name = f"{request.node.name}-{uuid.uuid4().hex[:8]}"
+    create_topic(broker.servers, name, partitions=2)
+    yield name
+    delete_topic(broker.servers, name)
 
 
 @pytest.fixture

@@ -172,13 +172,24 @@ PLAIN = frozenset(
     failure figure hpa identity init java layout learning likelihood logarithm lookup microbatch
     mixed negotiate networkfile outcome output parse planetlab priced queue recording running shape
     sharing sim simple simulate size sparkline square staleness statistic style summary svg table
-    terminal top total unanchored uniform unit waiting workload
+    terminal top total tree unanchored uniform unit waiting workload
     feature frame logo matching vld
     detector fpd itemset reporter tweet
     calculator
     board book conserved expected market order sse transactor
+    access benchmark clean data distinct grep page rolling sentence storm topology unique visitor
+    extract hashtag number vocabulary
+    cell flight near predict sphere track
+    instance message model packed river sequential tree vht
+    json line text wordcount
+    mood phrase score sentiment
+    example gradient
+    campaign event identifier
     bulk estimate overhead rebalancing six timeline
     dynamics exchange instant moving paradigm parameter scaling skew
+    age noted unshed
+    averages comparison contender deviation mean policies printed usage
+    answering child client ivy jar kafka produce produced producing relock setting
     """,
     )
 )

@@ -182,8 +182,8 @@ def test_mechanisms_keep_to_themselves() -> None:
 @pytest.mark.parametrize(
     ("file", "line", "count"),
     [
-        ("controller.py", "from tidegate.control.shards.balance import Balancer", 1),
-        ("assemble.py", "from tidegate.control.shards.balance import Balancer", 0),
+        ("controller.py", "from tidegate.control.shards.balancer import Balancer", 1),
+        ("assemble.py", "from tidegate.control.shards.balancer import Balancer", 0),
         ("shedding/a.py", "from tidegate.control.latency.policy import LatencyPolicy", 1),
         ("shedding/a.py", "from tidegate.control.learning.smoothing import Alpha", 0),
         ("latency/a.py", "from tidegate.control.allocation.allocate import assign", 0),

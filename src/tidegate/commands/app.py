@@ -1,5 +1,6 @@
 """`tidegate app`: runs one of the papers' applications, and verifies its answers."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from tidegate.apps.application import Application
     from tidegate.apps.run_application import ApplicationRun
 
-POLICY = start_option("policy")
+POLICY, CAPACITY = start_option("policy"), start_option("capacity")
 WARM_S = 20.0
 """Seconds at the start that are not judged, while the JVM compiles and the models learn."""
 
@@ -27,6 +28,7 @@ def app(
     target: Annotated[str | None, typer.Option(help="The mean latency to keep, as 2s.")] = None,
     cores: Annotated[str | None, typer.Option(help="FEWEST:MOST cores, such as 2:16.")] = None,
     policy: Annotated[str, typer.Option(help=POLICY.help)] = POLICY.default,
+    capacity: Annotated[Path | None, typer.Option(help=CAPACITY.help)] = CAPACITY.default,
     rate: Annotated[
         str | None, typer.Option(help="Rate profile: constant:13, sine:500+-400/20, csv:FILE, ...")
     ] = None,
@@ -35,12 +37,17 @@ def app(
         bool,
         typer.Option(
             "--stretch",
-            help="Let each operator take the paper's time per tuple, by waiting, so that many tasks"
-            " are as fast as many cores.",
+            help="Let each operator take a stated time per tuple, by waiting, so that many tasks"
+            " are as fast as many cores: the paper's, or a modelled one where it prints none.",
         ),
     ] = False,
     cut: Annotated[
-        bool, typer.Option("--cut", help="Make each operator a segment of its own, as in Storm.")
+        bool,
+        typer.Option(
+            "--cut",
+            help="Make each operator a segment of its own, as in Storm; sse is cut once, behind its"
+            " transactor.",
+        ),
     ] = False,
     split: Annotated[
         str | None, typer.Option(help="Tasks of the operators at the start, such as 10:11:1.")
@@ -68,6 +75,7 @@ def app(
     from tidegate.apps.application import Settings
     from tidegate.apps.catalogue import application, applications
     from tidegate.apps.run_application import run_application
+    from tidegate.models.capacity.measured import read_capacity
     from tidegate.spark.session import session
     from tidegate.view.live.terminal import LiveView
     from tidegate.workload.parse import parse_profile
@@ -93,7 +101,12 @@ def app(
         cut=cut,
         extra=extra,
     )
-    first = parse_split(split, chosen)
+    first = parse_split(split, chosen, extra)
+    decides = policy_name(policy)
+    drawn = picture or f"out/app-{name}.html"
+    check_writable(drawn)
+    if capacity is not None:
+        read_capacity(capacity)  # a wrong file is refused before Spark starts
     asked: dict[str, Any] = {
         "app": name,
         "rate": rate or chosen.rate,
@@ -112,17 +125,37 @@ def app(
                 settings,
                 target=target,
                 cores=wanted,
-                policy=policy_name(policy),
+                policy=decides,
+                capacity=capacity,
                 split=first,
                 on_record=live.show,
                 on_failure=live.show_failure,
             )
     finally:
         spark.stop()
-    _tell(ran, asked, picture or f"out/app-{name}.html", json)
+    _tell(ran, asked, drawn, json)
 
 
-def parse_split(text: str | None, chosen: "Application") -> dict[str, int] | None:
+def check_writable(picture: str) -> None:
+    """Refuse a place where no file can be written, before a run and not after it."""
+    place = Path(picture)
+    try:
+        there = place.exists()
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with place.open("a", encoding="utf-8"):
+            pass
+        if not there:
+            place.unlink()
+    except OSError as error:
+        raise AskedWrongly(
+            f"--picture {picture}: no file can be written there ({error.strerror}); give another"
+            " place"
+        ) from None
+
+
+def parse_split(
+    text: str | None, chosen: "Application", extra: Mapping[str, str]
+) -> dict[str, int] | None:
     """Tasks by operator from a text such as `10:11:1`."""
     if text is None:
         return None
@@ -133,10 +166,9 @@ def parse_split(text: str | None, chosen: "Application") -> dict[str, int] | Non
             f"--split {text}: give the tasks of {', '.join(names)}, such as"
             f" {':'.join('1' for _ in names)}"
         )
-    tasks = [int(one) for one in parts]
-    if min(tasks) < 1:
-        raise AskedWrongly(f"--split {text}: each operator needs at least one task")
-    return dict(zip(names, tasks, strict=True))
+    tasks = dict(zip(names, (int(one) for one in parts), strict=True))
+    chosen.check_split(tasks, extra)
+    return tasks
 
 
 def parse_extra(texts: list[str]) -> dict[str, str]:
@@ -204,7 +236,10 @@ def _tell(ran: "ApplicationRun", asked: dict[str, Any], picture: str, json: bool
     else:
         out.print(summary.table(title))
         if asked["stretched"]:
-            out.print("stretched: operators waited until the paper's time per tuple was over")
+            out.print(
+                "stretched: operators waited until their time per tuple was over (the paper's, or"
+                " modelled where it prints none)"
+            )
         said = "ended before all rows were processed" if verdict is None else verdict.said
         out.print(said, highlight=False)
         if picture:

@@ -1,5 +1,6 @@
 """`tidegate backtest`: simulates scaling policies on a recorded or generated week of load."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,10 +13,12 @@ from rich.table import Table
 from tidegate.commands.output import Json, err, out, print_json
 from tidegate.control.names import DEFAULT_MACHINE_POLICY
 from tidegate.errors import AskedWrongly
+from tidegate.units import parse_duration
 
 if TYPE_CHECKING:  # scipy and numba take seconds to import, which would slow down `tidegate --help`
     from tidegate.sim.capacity.backtest import Score
     from tidegate.sim.capacity.cluster import Cluster, ClusterRun
+    from tidegate.sim.capacity.measured_application import MeasuredApplication
     from tidegate.view.pages.backtest import Shown
 
 ROW_FIELDS = (
@@ -27,7 +30,9 @@ ROW_FIELDS = (
     "max_backlog",
     "scalings",
     "billed_vs_truth",
+    "within_target",
 )
+_PIPELINE_SEEDS, _MACHINE_SEEDS = 1, 5
 
 
 def backtest(
@@ -39,15 +44,45 @@ def backtest(
         ),
     ],
     app: Annotated[
-        str, typer.Option(help="One of the paper's eight applications, or all.")
-    ] = "all",
+        str | None,
+        typer.Option(help="One of the paper's eight applications, or all.", show_default="all"),
+    ] = None,
     policy: Annotated[
-        str, typer.Option(help="Name or table III number of a policy, or all.")
-    ] = DEFAULT_MACHINE_POLICY,
-    rho: Annotated[float, typer.Option(help="QoS target: share of minutes, in [0.5, 1).")] = 0.95,
+        list[str] | None,
+        typer.Option(
+            help="A policy: for machines its name or table III number, or all; for a simulated"
+            " pipeline what start() takes, such as latency; may be repeated. Write"
+            f" pipeline:{DEFAULT_MACHINE_POLICY} for one that exists for both.",
+            show_default=DEFAULT_MACHINE_POLICY,
+        ),
+    ] = None,
+    rho: Annotated[
+        float, typer.Option(help="QoS target of policies for machines, in [0.5, 1).")
+    ] = 0.95,
     seeds: Annotated[
-        int, typer.Option(help="Number of random draws of capacity noise to average over.")
-    ] = 5,
+        int | None,
+        typer.Option(
+            help="Number of random draws of capacity noise to average over.",
+            show_default="5; 1 with a policy on a pipeline, which takes minutes",
+        ),
+    ] = None,
+    target: Annotated[
+        str, typer.Option(help="The mean latency that policies on a pipeline are to keep.")
+    ] = "10s",
+    tick: Annotated[
+        str,
+        typer.Option(
+            help="How often policies on a pipeline decide; 1s, as on Spark, takes ten times as"
+            " long."
+        ),
+    ] = "10s",
+    capacity: Annotated[
+        Path | None,
+        typer.Option(
+            help="A file of what a pipeline was measured to process, in place of the paper's"
+            " applications; the trace is scaled to what its most cores sustain."
+        ),
+    ] = None,
     json: Json = False,
     plot: Annotated[
         Path | None, typer.Option(help="Write load, machines and backlog as one HTML file.")
@@ -55,15 +90,35 @@ def backtest(
 ) -> None:
     """Replay a week of load against scaling policies: QoS (MST eq. 22) and cost (eq. 23, 24)."""
     from tidegate.models.capacity.machines import check_target
-    from tidegate.sim.capacity.applications import applications
-    from tidegate.sim.capacity.backtest import TraceForecasts, grid, policies, rows, run_one
+    from tidegate.sim.capacity.applications import CapacityCase, applications
+    from tidegate.sim.capacity.backtest import (
+        TraceForecasts,
+        grid,
+        policies,
+        rows,
+        run_one,
+        runs_on_pipeline,
+    )
+    from tidegate.sim.capacity.on_pipeline import PipelineSettings
     from tidegate.view.pages.backtest import write_plot
 
     check_target(rho)
+    given = policy or [DEFAULT_MACHINE_POLICY]
+    names = list(dict.fromkeys(name for one in given for name in policies(one)))
+    slow = any(map(runs_on_pipeline, names))
+    if seeds is None:
+        seeds = _PIPELINE_SEEDS if slow else _MACHINE_SEEDS
     if seeds < 1:
         raise AskedWrongly(f"seeds is {seeds}, but at least one draw is needed: give 1 or more.")
-    names = policies(policy)
-    apps = applications(app)
+    pipeline = PipelineSettings(target_s=parse_duration(target), tick_s=parse_duration(tick))
+    if app is not None and capacity is not None:
+        raise AskedWrongly(
+            f"--app {app} and --capacity {capacity} both say what the load runs on; give one of"
+            " them"
+        )
+    apps: Sequence[CapacityCase] = (
+        applications(app or "all") if capacity is None else [_measured(capacity)]
+    )
     if plot is not None and not plot.parent.is_dir():
         raise AskedWrongly(
             f"The directory {plot.parent} of the plot does not exist: create it, or name another."
@@ -74,22 +129,35 @@ def backtest(
         task = progress.add_task("forecasting the trace", total=None)
         shared.prepare(names)
         progress.update(task, description="replaying", total=len(names) * len(apps) * seeds)
-        for score in grid(shared, names, apps, seeds, rho):
+        for score in grid(shared, names, apps, seeds, rho, pipeline=pipeline):
             scores.append(score)
             progress.advance(task)
         if plot is not None:
             progress.update(task, description="drawing", total=None)
-            shown = [_shown(name, *run_one(name, apps[0], 0, rho, shared)) for name in names]
+            shown = [
+                _shown(name, *run_one(name, apps[0], 0, rho, shared, pipeline=pipeline))
+                for name in names
+            ]
             write_plot(shown, f"{trace}, rho {rho:g}", plot)
     table = sorted(rows(scores), key=lambda row: (-row["qos"], row["cost_vs_truth"]))
     if json:
         print_json({"rows": [{field: row[field] for field in ROW_FIELDS} for row in table]})
         return
-    out.print(_table(table, f"{trace}, rho {rho:g}, {seeds} seeds"))
+    title = f"{trace}, rho {rho:g}, seeds: {seeds}"
+    if slow:
+        title += f"; on a pipeline: mean latency {target}, a tick of {tick}"
+    out.print(_table(table, title))
     if len(apps) > 1:
         out.print(_table(_over_applications(table), "mean over the applications"))
     if plot is not None:
         out.print(f"Plot of {apps[0].name}: {plot}")
+
+
+def _measured(capacity: Path) -> "MeasuredApplication":
+    from tidegate.models.capacity.measured import read_capacity
+    from tidegate.sim.capacity.measured_application import MeasuredApplication
+
+    return MeasuredApplication(read_capacity(capacity))
 
 
 def load_trace(trace: str) -> NDArray[np.float64]:
@@ -137,7 +205,11 @@ def _over_applications(table: list[dict[str, Any]]) -> list[dict[str, Any]]:
     means = []
     for policy in dict.fromkeys(row["policy"] for row in table):
         group = [row for row in table if row["policy"] == policy]
-        mean = {field: float(np.mean([row[field] for row in group])) for field in ROW_FIELDS[2:]}
+        mean = {
+            field: None if row is None else float(np.mean([one[field] for one in group]))
+            for field in ROW_FIELDS[2:]
+            for row in [group[0][field]]
+        }
         means.append({"app": f"all {len(group)}", "policy": policy, **mean})
     return sorted(means, key=lambda row: (-row["qos"], row["cost_vs_truth"]))
 
@@ -146,10 +218,13 @@ def _table(table: list[dict[str, Any]], title: str) -> Table:
     drawn = Table(title=title, title_justify="left", padding=(0, 0))
     for column in ("application", "policy"):
         drawn.add_column(column, overflow="fold")
-    for column in ("QoS %", "/ truth", "/ peak", "backlog", "scalings"):
+    on_pipeline = any(row["within_target"] is not None for row in table)
+    columns = ["QoS %", "/ truth", "/ peak", "backlog", "scalings"]
+    for column in [*columns, "in target %"] if on_pipeline else columns:
         drawn.add_column(column, justify="right", no_wrap=True)
     drawn.caption = (
         "cost in machine-minutes / ground truth and / static peak; largest backlog in MB"
+        " (with --capacity in rows)"
     )
     drawn.caption_justify = "left"
     for row in table:
@@ -161,5 +236,10 @@ def _table(table: list[dict[str, Any]], title: str) -> Table:
             f"{row['cost_vs_peak']:.3f}",
             f"{row['max_backlog']:,.0f}",
             f"{row['scalings']:.0f}",
+            *_share(row["within_target"], shown=on_pipeline),
         )
     return drawn
+
+
+def _share(value: float | None, *, shown: bool) -> list[str]:
+    return ["" if value is None else f"{value:.2f}"] if shown else []

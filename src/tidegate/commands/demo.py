@@ -13,6 +13,7 @@ from tidegate.spark.options import option
 if TYPE_CHECKING:
     from tidegate.apps.surge import Surge
     from tidegate.sim.microbatch.oracle import Oracle
+    from tidegate.spark.master import Master
 
 POLICY = option("policy")
 
@@ -29,6 +30,9 @@ def demo(
         str, typer.Option(help="Where to write the picture; an empty name writes none.")
     ] = "out/demo.html",
     seed: Annotated[int, typer.Option(help="Seed of the random keys.")] = 1,
+    kafka: Annotated[
+        bool, typer.Option("--kafka", help="Send the rows through a real Kafka broker.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Run a pipeline whose load rises fourfold and falls again, and watch it hold its target.
@@ -50,8 +54,13 @@ def demo(
     profile = None if rate is None else parse_profile(rate)
     place = parse_master(master)
     most = min(CORES[1], place.cores or CORES[1])
-    err.print(f"starting Spark on {master} and warming it up ...", highlight=False, markup=False)
-    spark = session(master, "tidegate demo")
+    if kafka:
+        _require_kafka(place)
+    beside = "a Kafka broker and " if kafka else ""
+    err.print(
+        f"starting {beside}Spark on {master}, and warming up ...", highlight=False, markup=False
+    )
+    spark = session(master, "tidegate demo", kafka=kafka)
     try:
         with LiveView(err, TARGET_S, "tidegate demo") as live:
             surge = run_surge(
@@ -61,14 +70,30 @@ def demo(
                 policy=policy,
                 cores=(min(CORES[0], most), most),
                 seed=seed,
+                kafka=kafka,
                 on_record=live.show,
                 on_failure=live.show_failure,
             )
     finally:
         spark.stop()
-    _tell(surge, {"master": master, "rate": rate or "surge", "policy": policy}, picture, json)
+    asked = {"master": master, "rate": rate or "surge", "policy": policy, "kafka": kafka}
+    _tell(surge, asked, picture, json)
     if surge.interrupted:
         raise KeyboardInterrupt  # the command line ends with the code for it
+
+
+def _require_kafka(place: "Master") -> None:
+    """Refuse what would fail after Spark has started; fetch the broker's jars if need be."""
+    from tidegate.spark.kafka.broker import broker_jars
+    from tidegate.spark.kafka.client import confluent
+
+    if not place.on_this_machine:
+        raise AskedWrongly(
+            f"--kafka starts a broker on the loopback, which '{place.url}' cannot reach; give a "
+            "local master, or leave --kafka out"
+        )
+    confluent()
+    broker_jars()
 
 
 def _tell(surge: "Surge", asked: dict[str, Any], picture: str, json: bool) -> None:
@@ -104,8 +129,8 @@ def _tell(surge: "Surge", asked: dict[str, Any], picture: str, json: bool) -> No
         out.print(summary.table("tidegate demo"))
         same = "equals" if surge.verified else "DIFFERS FROM"
         out.print(
-            f"{surge.arrived:,} rows arrived, {surge.counted:,} are counted; the state {same} a "
-            "batch recomputation",
+            f"{surge.arrived:,} rows arrived, {surge.counted:,} are counted; the state {same} "
+            + ("what was produced" if asked["kafka"] else "a batch recomputation"),
             highlight=False,
         )
         if least is not None:
@@ -119,7 +144,7 @@ def _tell(surge: "Surge", asked: dict[str, Any], picture: str, json: bool) -> No
         if picture:
             out.print(f"picture: {picture}", highlight=False)
     if not surge.verified:
-        raise TidegateError("the state differs from a batch recomputation of the same rows")
+        raise TidegateError("the state differs from a count of the same rows outside the pipeline")
 
 
 def _least(surge: "Surge") -> "Oracle | None":

@@ -10,6 +10,7 @@ from rich.text import Text
 from tidegate.commands.checkpoint import read_checkpoint
 from tidegate.commands.output import Json, err, out, print_json
 from tidegate.view.explanation import Explanation
+from tidegate.view.flow_tree import flow_tree
 
 SPANS = 40
 """How many spans are printed; the longest ones are chosen."""
@@ -22,6 +23,13 @@ def explain(
     html: Annotated[
         Path | None, typer.Option(help="Write a page with charts to this file as well.")
     ] = None,
+    at: Annotated[
+        float | None,
+        typer.Option(
+            help="Draw the flow network at this second of the run; without it, where it was"
+            " fullest."
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Show where the bottleneck of a run was, what was decided, and what the decisions did."""
@@ -29,11 +37,11 @@ def explain(
     from tidegate.view.explain import explain as explained
 
     reading = read_checkpoint(checkpoint)
-    told = explained(reading.records)
+    told = explained(reading.records, at)
     if html is not None:
         from tidegate.view.pages.explain import write_page
 
-        write_page(reading.records, html, f"Run of {checkpoint}", reading.left_out)
+        write_page(reading.records, html, f"Run of {checkpoint}", reading.left_out, at)
         err.print(Text(f"{html} written"), soft_wrap=True)
     if json:
         print_json({**told.document(), "left_out": list(reading.left_out)})
@@ -50,6 +58,9 @@ def _print(told: Explanation) -> None:
     left = len(told.spans) - SPANS
     if left > 0:
         out.print(f"... and {left:,} shorter spans; --json has all")
+    for moment in told.networks:
+        out.print(Text(moment.headline), soft_wrap=True)
+        out.print(flow_tree(moment.graph))
     out.print(_changes(told) if told.steps else Text("No change was needed."))
 
 

@@ -18,8 +18,9 @@ if TYPE_CHECKING:  # NumPy, SciPy and Numba take a second to import, which would
 
 def plan(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE.toml", help="A file that describes the network.")
-    ],
+        Path | None,
+        typer.Argument(metavar="FILE.toml", help="A file that describes the network."),
+    ] = None,
     cores: Annotated[
         int | None, typer.Option("--cores", help="Total cores, allocated for the lowest latency.")
     ] = None,
@@ -30,9 +31,34 @@ def plan(
     model: Annotated[
         str, typer.Option("--model", help="mmk, or gigk for irregular arrivals and services.")
     ] = "mmk",
+    capacity: Annotated[
+        Path | None,
+        typer.Option(help="Instead of a network: what a pipeline was measured to process."),
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option(help="With --capacity: rows per second to sustain.")
+    ] = None,
+    qos: Annotated[
+        float, typer.Option(help="With --capacity: the probability that the cores are enough.")
+    ] = 0.95,
     json: Json = False,
 ) -> None:
-    """Find the lowest latency with a number of cores, or the fewest cores for a latency."""
+    """Find the lowest latency with a number of cores, or the fewest cores for a latency.
+
+    With --capacity, find the fewest cores for a rate, or the rate that a number of cores sustains;
+    --latency is then the mean latency within which.
+    """
+    if capacity is not None:
+        from tidegate.commands.plan_capacity import plan_capacity
+
+        if file is not None:
+            raise AskedWrongly(f"plan takes {file} or --capacity; give one of them")
+        plan_capacity(capacity, rate=rate, cores=cores, latency=latency, qos=qos, json=json)
+        return
+    if file is None:
+        raise AskedWrongly("plan needs a network; give FILE.toml, or --capacity FILE")
+    if rate is not None:
+        raise AskedWrongly("--rate is for --capacity; a network file has its own rate")
     from tidegate.commands.networkfile import read_network
     from tidegate.control.allocation.allocate import assign, provision
     from tidegate.models.queueing.stations import MODELS, Queues

@@ -2,6 +2,10 @@
 
 import dataclasses
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from tidegate.control.assembly import Assembly
 from tidegate.control.bounds import Bounds
@@ -9,13 +13,29 @@ from tidegate.control.names import policy_name
 from tidegate.control.record import Record
 from tidegate.control.target import Target
 from tidegate.errors import AskedWrongly
+from tidegate.models.capacity.measured import read_capacity
 from tidegate.units import parse_duration
+
+Capacity = Annotated[
+    Path | None,
+    typer.Option(
+        help="A file of what the pipeline was measured to process, for mst-0 to mst-7 and"
+        " priced-capacity."
+    ),
+]
 
 
 def assembly_of_run(
-    first: Record, policy: str | None, target: str | None, bounds: Bounds | None
+    first: Record,
+    policy: str | None,
+    target: str | None,
+    bounds: Bounds | None,
+    capacity: Path | None = None,
 ) -> Assembly:
-    """The assembly of the run, by a record that tells it, changed as asked."""
+    """The assembly of the run, by a record that tells it, changed as asked.
+
+    `capacity` is a file of what the pipeline was measured to process.
+    """
     if first.assembly is not None:
         made = Assembly.of(first.assembly)
     elif bounds is None:
@@ -32,6 +52,7 @@ def assembly_of_run(
         made,
         bounds=made.bounds if bounds is None else bounds,
         policy=made.policy if policy is None else policy_name(policy),
+        capacity=made.capacity if capacity is None else read_capacity(capacity),
         target=made.target
         if target is None
         else Target(parse_duration(target), made.target.percentile),

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from tidegate.commands.checkpoint import read_checkpoint
 from tidegate.commands.output import Json, out, print_json
-from tidegate.commands.recorded_assembly import assembly_of_run, parse_bounds
+from tidegate.commands.recorded_assembly import Capacity, assembly_of_run, parse_bounds
 from tidegate.control.decision import Decision
 from tidegate.view.changes import words_of
 
@@ -33,6 +33,7 @@ def replay(
     cores: Annotated[
         str | None, typer.Option(help="Decide within other bounds, FEWEST:MOST, such as 1:20.")
     ] = None,
+    capacity: Capacity = None,
     json: Json = False,
 ) -> None:
     """Decide a run again from its records, and show both decisions where they differ.
@@ -46,7 +47,8 @@ def replay(
 
     reading = read_checkpoint(checkpoint)
     runs = replay_runs(
-        reading.records, lambda first: assembly_of_run(first, policy, target, parse_bounds(cores))
+        reading.records,
+        lambda first: assembly_of_run(first, policy, target, parse_bounds(cores), capacity),
     )
     document = _document(runs)
     if json:

@@ -6,7 +6,13 @@ import typer
 
 from tidegate.commands.checkpoint import read_checkpoint
 from tidegate.commands.output import Json, err, print_json
-from tidegate.commands.recorded_assembly import acting, assembly_of_run, first_known, parse_bounds
+from tidegate.commands.recorded_assembly import (
+    Capacity,
+    acting,
+    assembly_of_run,
+    first_known,
+    parse_bounds,
+)
 from tidegate.errors import AskedWrongly
 from tidegate.units import parse_duration
 
@@ -20,6 +26,7 @@ def whatif(
         str | None, typer.Option(help="Other bounds, FEWEST:MOST, such as 1:20.")
     ] = None,
     policy: Annotated[str | None, typer.Option(help="Another policy.")] = None,
+    capacity: Capacity = None,
     load: Annotated[
         str, typer.Option(help="So many times the recorded load, such as x1.5.")
     ] = "x1",
@@ -55,7 +62,7 @@ def whatif(
             " of --cores and the default options, so its self-check may be off"
         )
     as_it_was = assembly_of_run(known, None, None, None if known.assembly else bounds)
-    asked = acting(assembly_of_run(known, policy, target, bounds))
+    asked = acting(assembly_of_run(known, policy, target, bounds, capacity))
     found = answer(
         records,
         as_it_was,

@@ -222,6 +222,8 @@ def _words(before: Assembly, after: Assembly, load: float) -> str:
         parts.append(f"{after.bounds.least} to {after.bounds.most} cores")
     if after.policy != before.policy:
         parts.append(f"policy {after.policy}")
+    if after.capacity != before.capacity:
+        parts.append("a measured capacity")
     if before.limits.dry_run and not after.limits.dry_run:
         parts.append("decisions acted on, where the run was dry")
     if load != 1.0:

@@ -15,22 +15,27 @@ from tidegate.control.baselines.dynamic_allocation import DynamicAllocation
 from tidegate.control.baselines.fixed import GroundTruth, StaticPeak
 from tidegate.control.baselines.hpa import UtilisationThreshold
 from tidegate.control.baselines.on_pipeline import OnPipeline
+from tidegate.control.capacity.batch_samples import BatchSamples
 from tidegate.control.capacity.cycle import Cycle
 from tidegate.control.capacity.mst import TABLE_III, MstPolicy
+from tidegate.control.capacity.on_pipeline import CapacityOnPipeline
 from tidegate.control.capacity.priced import (
     LoadOutlook,
     PricedCapacity,
     Tuning,
 )
+from tidegate.control.capacity.steps import StepFold
+from tidegate.control.capacity_options import MST, POLICIES, capacity_options
 from tidegate.control.controller import Controller
-from tidegate.control.drs_options import drs_options, split_policy
+from tidegate.control.drs_options import drs_options
 from tidegate.control.flow.bottleneck import BottleneckFinder
 from tidegate.control.flow.policy import FlowPolicy
 from tidegate.control.latency.policy import LatencyPolicy
 from tidegate.control.learning.pipeline_model import PipelineModel
 from tidegate.control.names import PRICED, PRICED_BY_CYCLE, policy_name, shedder_name
 from tidegate.control.policy import Policy
-from tidegate.control.shards.balance import Balancer
+from tidegate.control.policy_text import split_policy
+from tidegate.control.shards.balancer import Balancer
 from tidegate.control.sharing.claims import Claimant
 from tidegate.control.sharing.within_share import WithinShare
 from tidegate.control.shedding.feedback_shedder import FeedbackShedder, PaperShedder
@@ -40,8 +45,11 @@ from tidegate.control.shedding.shedder import Shedder
 from tidegate.control.whole_executors import WholeExecutors
 from tidegate.errors import AskedWrongly, nearest
 from tidegate.forecast import Forecaster
+from tidegate.forecast.analogues import Analogues
+from tidegate.forecast.arma import ArmaForecaster
 from tidegate.models.capacity.bayes import BayesianCapacity
 from tidegate.models.capacity.machines import CapacityModel
+from tidegate.models.capacity.online import OnlineCapacity
 
 MACHINE_POLICIES: tuple[str, ...] = (
     PRICED,
@@ -105,6 +113,8 @@ def _policy(assembly: Assembly, model: PipelineModel) -> Policy:
     bounds = assembly.bounds
     fixed = bounds.most if assembly.cores is None else bounds.clamp(assembly.cores)
     name, _ = split_policy(policy_name(assembly.policy))
+    if name in POLICIES:
+        return _capacity_policy(name, assembly, model)
     options = drs_options(assembly.policy)
     makers: dict[str, Callable[[], Policy]] = {
         "latency": lambda: LatencyPolicy(assembly.target, model, latency),
@@ -125,6 +135,56 @@ def _policy(assembly: Assembly, model: PipelineModel) -> Policy:
         "static": lambda: OnPipeline(StaticPeak(fixed), every_s=tick_s, name="static"),
     }
     return makers[name]()
+
+
+FORGETTING = 0.999
+"""The weight that a new capacity sample leaves to the older ones: machines' speed drifts."""
+
+
+def _capacity_policy(name: str, assembly: Assembly, model: PipelineModel) -> Policy:
+    """One of MST's policies, or the priced one, on a pipeline.
+
+    Capacity is rows per second within the target. It begins with what was measured, if anything.
+    """
+    options = capacity_options(policy_name(assembly.policy))
+    tick_s, most, mean_s = assembly.tick_s, assembly.bounds.most, assembly.target.mean_s
+    samples = () if assembly.capacity is None else assembly.capacity.within(mean_s)
+    steps, startup = options.steps(tick_s), options.startup_steps(tick_s)
+    inner: Policy
+    if name in MST:
+        row = list(TABLE_III)[MST.index(name)]
+        techniques = TABLE_III[row]
+        curve = None if assembly.capacity is None else assembly.capacity.curve
+        learned = OnlineCapacity(samples, max_machines=most, curve=curve)
+        online = learned if techniques.learning else None
+        inner = MstPolicy(
+            row,
+            learned,
+            options.qos,
+            forecaster=ArmaForecaster() if techniques.forecast else None,
+            cycle=Cycle(minutes=steps, startup_minutes=startup),
+            from_minutes=False,
+        )
+        capacity: OnlineCapacity | BayesianCapacity = learned
+    else:
+        length = 1 if name == PRICED else steps
+        online, capacity = None, BayesianCapacity(samples, max_machines=most, forgetting=FORGETTING)
+        inner = PricedCapacity(
+            Analogues(lead=startup, length=length),
+            capacity,
+            options.qos,
+            cycle=Cycle(minutes=length, startup_minutes=startup),
+        )
+    on_pipeline = CapacityOnPipeline(
+        inner,
+        capacity,
+        BatchSamples(mean_s, model),
+        StepFold(options.step_s(tick_s)),
+        name=name,
+        most_cores=most,
+        online=online,
+    )
+    return OnPipeline(on_pipeline, every_s=0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,12 +8,16 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tidegate.control.bounds import Bounds
+from tidegate.control.capacity_options import LEARN_NOTHING
 from tidegate.control.drs_options import drs_options
 from tidegate.control.latency.options import LatencyOptions
 from tidegate.control.limits import Limits, excluded_periods
-from tidegate.control.names import DEFAULT_POLICY
+from tidegate.control.names import DEFAULT_POLICY, policy_name
+from tidegate.control.policy_text import split_policy
 from tidegate.control.shedding.classes import ClassWorth, Worth
 from tidegate.control.target import Target
+from tidegate.errors import AskedWrongly
+from tidegate.models.capacity.measured import MeasuredCapacity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +28,8 @@ class Assembly:
     bounds: Bounds
     policy: str = DEFAULT_POLICY
     """Its name, with its options in brackets: `drs(model=gigk)`."""
+    capacity: MeasuredCapacity | None = None
+    """What the pipeline was measured to process, for policies that plan by it."""
     latency: LatencyOptions = field(default_factory=LatencyOptions)
     limits: Limits = field(default_factory=Limits)
     tick_s: float = 1.0
@@ -37,6 +43,15 @@ class Assembly:
 
     def __post_init__(self) -> None:
         drs_options(self.policy).t_min_below(self.target.latency_s)
+        name, _ = split_policy(policy_name(self.policy))
+        if name in LEARN_NOTHING and self.capacity is None:
+            learning = f"mst-{int(name.removeprefix('mst-')) + 2}"
+            raise AskedWrongly(
+                f"policy {name} does not learn what cores can process; give a capacity file, or"
+                f" take {learning}, which is the same with online learning"
+            )
+        if self.capacity is not None:
+            self.capacity.refuse_overhead(self.target.mean_s)
 
     def document(self) -> dict[str, Any]:
         """The assembly as plain JSON values, for a record."""
@@ -55,13 +70,14 @@ class Assembly:
             "latency": asdict(self.latency),
             "limits": limits,
             "classes": worths,
+            "capacity": None if self.capacity is None else self.capacity.document(),
             **plain,
         }
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> "Assembly":
         """The reverse of `document`."""
-        limits = dict(document["limits"])
+        limits, capacity = dict(document["limits"]), document.get("capacity")
         return cls(
             **{
                 **document,
@@ -70,5 +86,6 @@ class Assembly:
                 "latency": LatencyOptions(**document["latency"]),
                 "limits": Limits(**{**limits, "excluded": excluded_periods(limits["excluded"])}),
                 "classes": {name: ClassWorth(**one) for name, one in document["classes"].items()},
+                "capacity": None if capacity is None else MeasuredCapacity.of(capacity),
             }
         )

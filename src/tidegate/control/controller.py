@@ -111,6 +111,7 @@ class Controller:
         self._recalled: dict[str, Any] | None = None
         self._from: str | None = None
         """Where the numbers of the first decision are from; None if it has none."""
+        self._began_s: float | None = None
         self._changed_s = -math.inf
         self._granted_at_change = 0
         self._predicted_s: float | None = None
@@ -123,6 +124,8 @@ class Controller:
         """
         self._tick += 1
         self._at_s = measurement.at_s
+        if self._began_s is None:
+            self._began_s = measurement.at_s
         if self._learner is not None and measurement.stale is None:
             self._learner.learn(measurement)
         share = None if self._claim is None else share_of(self._claim(measurement))
@@ -255,6 +258,9 @@ class Controller:
                 return f"no changes between {period} UTC"
         if decision.cores is None and not decision.tasks:
             return None
+        begun_s = measurement.at_s - (self._began_s or 0.0)
+        if begun_s < limits.first_after_s:
+            return f"{begun_s:.0f} s since the start, first change after {limits.first_after_s:g} s"
         since_s = measurement.at_s - self._changed_s
         # New tasks on cores that were just granted complete the last change, so T_ra can be waived.
         now = {operator.name: operator.tasks for operator in measurement.operators}
@@ -276,9 +282,11 @@ def _only_keep(decision: Decision, held_back: str) -> Decision:
     Rows have to be shed precisely because more cores may not be added now.
     """
     notes = decision.notes
-    if decision.cores is not None or decision.tasks or decision.moves:
+    if not dataclasses.replace(decision, keep=None, keep_by_class={}).holds:
         notes += (f"only the fraction of rows kept changes: {held_back}",)
-    return dataclasses.replace(decision, cores=None, tasks={}, moves={}, notes=notes)
+    return dataclasses.replace(
+        decision, cores=None, tasks={}, moves={}, deal={}, preview={}, notes=notes
+    )
 
 
 def _limited(decision: Decision, bottleneck: Bottleneck | None) -> Decision:

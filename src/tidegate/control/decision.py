@@ -16,6 +16,11 @@ class Decision:
     """Tasks per operator."""
     moves: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     """Shards to move, per operator: shard to task."""
+    deal: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """Shares of the rows for the tasks of maps that have tasks of their own, which then stay on
+    their executors. Empty shares: rows are dealt in turn again, and tasks run anywhere."""
+    preview: Mapping[str, bool] = field(default_factory=dict)
+    """Operators whose rows are to be counted by shard before each batch is routed, or no longer."""
     keep: float | None = None
     """Fraction of the rows not to shed."""
     keep_span_s: float | None = None
@@ -32,8 +37,19 @@ class Decision:
     @property
     def holds(self) -> bool:
         """True when nothing is to change."""
-        nothing = self.cores is None and not self.tasks and not self.moves
-        return nothing and self.keep is None and not self.keep_by_class
+        nothing = self.cores is None and not self.tasks and not self.moves and not self.deal
+        return nothing and not self.preview and self.keep is None and not self.keep_by_class
+
+
+def deal_words(shares: tuple[float, ...]) -> str:
+    """The shares of a deal for a person."""
+    return " : ".join(f"{share:.0%}" for share in shares) if shares else "in turn"
+
+
+def preview_words(operator: str, begins: bool) -> str:
+    """The beginning or the end of previews for a person."""
+    no_longer = "" if begins else "no longer "
+    return f"{no_longer}count the rows of {operator} before they are routed"
 
 
 def hold(reason: str) -> Decision:

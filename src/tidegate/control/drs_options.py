@@ -1,15 +1,13 @@
 """The options of the policies `drs` and `drs-fixed`, as they are written behind the name.
 
-`drs(model=gigk, t_min=500ms, w=6, resplit=better)`: a policy with its options is one text, so that
-`start`, the command line and records all hold it in the same way.
+`drs(model=gigk, t_min=500ms, w=6, resplit=better)`: see `control/policy_text.py`.
 """
 
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from tidegate.errors import AskedWrongly, nearest
+from tidegate.control.policy_text import number_of, split_policy, written_options
+from tidegate.errors import AskedWrongly
 from tidegate.units import format_duration, parse_duration
 
 MODELS = ("mmk", "gigk")
@@ -17,8 +15,6 @@ RESPLITS = ("differs", "better")
 POLICIES = ("drs", "drs-fixed")
 T_MIN_SHARE = 0.45
 """T_min, where none is given, as a share of T_max: the 450 of 1000 ms of DRS's figure 9."""
-
-_WRITTEN = re.compile(r"\s*([\w-]+)\s*\(([^()]*)\)\s*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,43 +60,21 @@ class DrsOptions:
         return self.t_min_s
 
 
-def split_policy(text: str) -> tuple[str, str | None]:
-    """The name of a policy and the text of its options; None without brackets."""
-    found = _WRITTEN.fullmatch(text)
-    return (found[1], found[2]) if found else (text.strip(), None)
-
-
 def drs_options(policy: str) -> DrsOptions:
-    """The options behind a policy's name; a wrong one is refused in a sentence."""
-    name, written = split_policy(policy)
-    if written is None:
-        return DrsOptions()
+    """The options behind a policy's name; a wrong one is refused in a sentence.
+
+    A policy that is not DRS has DRS's defaults, which nobody reads.
+    """
+    name, _ = split_policy(policy)
     if name not in POLICIES:
-        raise AskedWrongly(
-            f"policy '{policy}': only {' and '.join(POLICIES)} take options; write '{name}'"
-        )
-    given: dict[str, str] = {}
-    for part in filter(None, (part.strip() for part in written.split(","))):
-        key, equals, value = (each.strip() for each in part.partition("="))
-        if not equals or not value:
-            raise AskedWrongly(f"policy '{policy}': '{part}' is not an option; write name=value")
-        if key in given:
-            raise AskedWrongly(f"policy '{policy}': {key} is given twice; give it once")
-        given[key] = value
-    return _read(policy, name, given)
-
-
-def _read(policy: str, name: str, given: Mapping[str, str]) -> DrsOptions:
-    known = ("model", "w", "alpha") if name == "drs-fixed" else _NAMES
-    found: dict[str, Any] = {}
-    for key, value in given.items():
-        if key not in known:
-            raise AskedWrongly(
-                f"policy '{policy}': {name} has no option '{key}'{nearest(key, known)}"
-            )
-        found["t_min_s" if key == "t_min" else key] = _value(policy, key, value)
+        return DrsOptions()
+    given = written_options(policy, ("model", "w", "alpha") if name == "drs-fixed" else _NAMES)
     if "w" in given and "alpha" in given:
         raise AskedWrongly(f"policy '{policy}': w and alpha are two ways to smooth; give one")
+    found = {
+        "t_min_s" if key == "t_min" else key: _value(policy, key, text)
+        for key, text in given.items()
+    }
     return DrsOptions(**found)
 
 
@@ -115,12 +89,8 @@ def _value(policy: str, key: str, text: str) -> Any:
         return text
     if key == "t_min":
         return parse_duration(text)
-    try:
-        number = int(text) if key == "w" else float(text)
-    except ValueError:
-        number = -1
-    if key == "w" and number < 1:
-        raise AskedWrongly(f"policy '{policy}': w is a whole number of ticks from 1, not '{text}'")
-    if key == "alpha" and not 0.0 <= number < 1.0:
-        raise AskedWrongly(f"policy '{policy}': alpha is from 0 to below 1, not '{text}'")
-    return number
+    if key == "w":
+        whole = "a whole number of ticks from 1"
+        return number_of(policy, key, text, int, lambda ticks: ticks >= 1, whole)
+    below = "from 0 to below 1"
+    return number_of(policy, key, text, float, lambda alpha: 0.0 <= alpha < 1.0, below)

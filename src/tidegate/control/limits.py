@@ -13,6 +13,8 @@ class Limits:
 
     t_ra_s: float = 0.0
     """T_ra: at least this long between two changes of cores or tasks (DRS IV-B)."""
+    first_after_s: float = 0.0
+    """This long after the first tick before the first change: until then measurements settle."""
     scale_out_cooldown_s: float = 0.0
     """After any change, this long before a scale-out."""
     scale_in_cooldown_s: float = 0.0
@@ -25,7 +27,8 @@ class Limits:
     """Whether a saturated pipeline may be scaled out even in an excluded period."""
 
     def __post_init__(self) -> None:
-        if min(self.t_ra_s, self.scale_out_cooldown_s, self.scale_in_cooldown_s) < 0.0:
+        waits = (self.t_ra_s, self.first_after_s)
+        if min(*waits, self.scale_out_cooldown_s, self.scale_in_cooldown_s) < 0.0:
             raise AskedWrongly("T_ra and cooldowns are durations; give 0 seconds or more")
 
 

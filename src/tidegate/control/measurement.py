@@ -34,7 +34,7 @@ class OperatorMeasurement:
     inside: str | None = None
     """The operator, source or channel in whose tasks it runs; None: it has tasks of its own."""
     route: tuple[int, ...] = ()
-    """Task of each shard; empty for a map operator."""
+    """Task of each shard; of each slot for a map whose rows are `dealt`; empty for other maps."""
     shard_rows: tuple[int, ...] = ()
     """Rows per shard during the tick; empty for a map operator."""
     nodes: tuple[str, ...] = ()
@@ -48,6 +48,28 @@ class OperatorMeasurement:
     """Standard error of `arrival_scv`; 0 while 1 is assumed."""
     service_scv_error: float = 0.0
     """Standard error of `service_scv`; 0 while 1 is assumed."""
+    inputs: tuple[str, ...] = ()
+    """The operators and sources whose rows it reads, also through merges and channels; empty where
+    that is not told."""
+    rows_out: int = 0
+    """Rows that left it during the tick."""
+    row_bytes: float = 0.0
+    """Mean size of a row that enters it, in Arrow's format; 0 while it is not known."""
+    task_bytes: float = 0.0
+    """Mean size of what one of its tasks received in a batch."""
+    task_rates: tuple[float, ...] = ()
+    """Rows per second that each task of a map completes while it works, by the executor that it ran
+    on; empty where one executor runs all of them, and for other operators."""
+    preview: bool | None = None
+    """Whether the rows of its next batch will be counted by shard before they are routed; None:
+    that is not possible, because they do not come straight from a source or a channel."""
+    preview_s: float | None = None
+    """Mean time that this took in the batches of the tick; None: no rows were counted."""
+    dealt: bool = False
+    """Whether it is a map whose rows are dealt to its tasks by shares: its route is one of slots,
+    and it has no shards."""
+    task_wait_s: float | None = None
+    """Mean time that one of its tasks waited for that; None where it cannot be told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,23 +4,25 @@
 line shows them in its help, and should not have to import every policy for that.
 """
 
-from tidegate.control.drs_options import drs_options, split_policy
+from tidegate.control import capacity_options as capacity
+from tidegate.control import drs_options as drs
+from tidegate.control.policy_text import split_policy
 from tidegate.errors import AskedWrongly, nearest
 
 DEFAULT_POLICY = "latency"
-ALIASES = {"tidegate": DEFAULT_POLICY}
+PRICED = capacity.PRICED
+PRICED_BY_CYCLE = capacity.PRICED_BY_CYCLE
+ALIASES = {"tidegate": DEFAULT_POLICY, "mst-arma": "mst-4", "mst-priced": PRICED}
 """Other names of a policy: the default policy used to be called `tidegate`."""
 PIPELINE_POLICIES = (
     DEFAULT_POLICY,
-    "drs",
-    "drs-fixed",
+    *drs.POLICIES,
     "flow",
     "threshold",
     "spark-dynamic-allocation",
     "static",
+    *capacity.POLICIES,
 )
-PRICED = "priced-capacity"
-PRICED_BY_CYCLE = "priced-capacity-cycle"
 DEFAULT_MACHINE_POLICY = PRICED
 """The default of a backtest, which counts machines by the minute."""
 SHEDDERS = ("model", "feedback", "paper")
@@ -34,7 +36,18 @@ def policy_name(name: str) -> str:
     found = ALIASES.get(base, base)
     if found not in PIPELINE_POLICIES:
         raise AskedWrongly(f"there is no policy '{base}'{nearest(base, PIPELINE_POLICIES)}")
-    options = "" if written is None else str(drs_options(name))
+    if written is None:
+        return found
+    text = f"{found}({written})"
+    if found in drs.POLICIES:
+        options = str(drs.drs_options(text))
+    elif found in capacity.POLICIES:
+        options = str(capacity.capacity_options(text))
+    else:
+        raise AskedWrongly(
+            f"policy '{name}': only {', '.join(drs.POLICIES)}, mst-0 to mst-7 and {PRICED} take"
+            f" options; write '{base}'"
+        )
     return f"{found}({options})" if options else found
 
 

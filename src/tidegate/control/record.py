@@ -95,9 +95,14 @@ def _measurement(document: dict[str, Any]) -> Measurement:
     )
 
 
+_TUPLES = ("route", "shard_rows", "nodes", "inputs", "task_rates")
+
+
 def _operator(entry: dict[str, Any]) -> OperatorMeasurement:
-    tuples = {name: tuple(entry.get(name, ())) for name in ("route", "shard_rows", "nodes")}
-    return OperatorMeasurement(**{**entry, **tuples})
+    tuples = {name: tuple(entry.get(name, ())) for name in _TUPLES}
+    # Records from before it was told: only maps whose rows are dealt had both.
+    dealt = entry.get("dealt", bool(tuples["route"] and tuples["task_rates"]))
+    return OperatorMeasurement(**{**entry, **tuples, "dealt": dealt})
 
 
 def _segment(entry: dict[str, Any]) -> SegmentMeasurement:
@@ -123,7 +128,9 @@ def _decision(document: dict[str, Any]) -> Decision:
         operator: {int(shard): task for shard, task in entry.items()}
         for operator, entry in document["moves"].items()
     }
-    return Decision(**{**document, "moves": moves, "notes": tuple(document["notes"])})
+    deal = {name: tuple(shares) for name, shares in document.get("deal", {}).items()}
+    notes = tuple(document["notes"])
+    return Decision(**{**document, "moves": moves, "deal": deal, "notes": notes})
 
 
 def _bottleneck(document: dict[str, Any] | None) -> Bottleneck | None:

@@ -84,6 +84,8 @@ def _changes(decision: Decision) -> tuple[object, ...]:
         decision.cores,
         dict(decision.tasks),
         {name: dict(moves) for name, moves in decision.moves.items()},
+        dict(decision.deal),
+        dict(decision.preview),
         decision.keep,
         decision.keep_span_s,
         dict(decision.keep_by_class),

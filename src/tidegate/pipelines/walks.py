@@ -31,6 +31,18 @@ def direct_keyed(segment: Segment, source: str) -> Keyed | None:
     return first if isinstance(first, Keyed) else None
 
 
+def dealt_out(segment: Segment, source: str) -> bool:
+    """Whether all rows of a source or channel go straight to operators with tasks of their own."""
+    known = _by_name(segment)
+    written = {name for write in segment.writes for name in write.inputs}
+    readers = [node for node in segment.nodes if source in _read_by(known, node)]
+    through = {source, *(node.name for node in readers if isinstance(node, Merge))}
+    return not through & written and all(
+        isinstance(node, Keyed | Merge) or (isinstance(node, Map) and node.tasks is not None)
+        for node in readers
+    )
+
+
 def origins(segment: Segment, operator: str) -> list[Node]:
     """The nodes that an operator reads, merges replaced by what they merge; ordered by name."""
     known = _by_name(segment)
@@ -49,6 +61,43 @@ def host(segment: Segment, node: Node) -> str | None:
     if not before:
         return None
     return host(segment, before[0]) or before[0].name
+
+
+def feeders(segments: Iterable[Segment], operator: str) -> tuple[str, ...]:
+    """The operators and sources of a pipeline whose rows an operator reads, ordered by name.
+
+    Merges and channels only pass rows on, so the walk looks through both.
+    """
+    known = list(segments)
+    of = {node.name: segment for segment in known for node in segment.nodes}
+    found: set[str] = set()
+    seen: set[str] = set()
+    waiting = [(of[operator], operator)]
+    while waiting:
+        segment, name = waiting.pop()
+        for node in origins(segment, name):
+            if not isinstance(node, Channel):
+                found.add(node.name)
+            elif node.name not in seen:
+                seen.add(node.name)
+                waiting += _merged_writers(known, node.name, found)
+    return tuple(sorted(found))
+
+
+def _merged_writers(
+    segments: Iterable[Segment], channel: str, found: set[str]
+) -> list[tuple[Segment, str]]:
+    """The merges that write into a channel; other writers are added to those found."""
+    merges = []
+    for segment in segments:
+        nodes = {node.name: node for node in segment.nodes}
+        for write in segment.writes:
+            for name in write.inputs if write.channel.name == channel else ():
+                if isinstance(nodes.get(name), Merge):
+                    merges.append((segment, name))
+                else:
+                    found.add(name)
+    return merges
 
 
 def timed_source(segment: Segment, node: Node) -> Source | None:

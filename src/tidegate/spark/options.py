@@ -13,9 +13,11 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, TypedDict, TypeVar, get_args, get_origin, get_type_hints
 
+from tidegate.control.capacity_options import LEARN_NOTHING, MST
 from tidegate.control.names import DEFAULT_POLICY, PIPELINE_POLICIES, SHEDDERS
 from tidegate.errors import AskedWrongly, nearest
 
+_NAMED = tuple(name for name in PIPELINE_POLICIES if name not in MST)
 Count = int | tuple[int, int] | None
 """A number, or the fewest and the most."""
 
@@ -60,6 +62,10 @@ class ControlOptions(TypedDict, total=False):
     between_changes: Annotated[
         str | None, Option("T_ra: the least time between two changes of cores or tasks.")
     ]
+    first_change: Annotated[
+        str | None,
+        Option("The least time from the start to the first change; shedding does not wait for it."),
+    ]
     excluded: Annotated[
         Sequence[str], Option("Times of the day without changes: '09:00-10:00', UTC.", ())
     ]
@@ -72,9 +78,19 @@ class StartOptions(ControlOptions, total=False):
     policy: Annotated[
         str,
         Option(
-            f"Who decides: {', '.join(PIPELINE_POLICIES)}. `drs` takes options in brackets:"
-            " 'drs(model=gigk, t_min=500ms, w=6, resplit=better)'.",
+            f"Who decides: {', '.join(_NAMED)}, or mst-0 to mst-7. `drs`, `mst-...` and"
+            " `priced-capacity` take options in brackets:"
+            " 'drs(model=gigk, t_min=500ms, w=6, resplit=better)',"
+            " 'mst-7(cycle=10s, qos=0.95, startup=2s)'.",
             DEFAULT_POLICY,
+        ),
+    ]
+    capacity: Annotated[
+        str | Path | None,
+        Option(
+            "A file with what the pipeline was measured to process on numbers of cores, for"
+            f" {MST[0]} to {MST[-1]} and `priced-capacity`. {', '.join(LEARN_NOTHING[:-1])} and"
+            f" {LEARN_NOTHING[-1]} need it; without it the others learn it."
         ),
     ]
     shed: Annotated[

@@ -1,6 +1,6 @@
 """A handle on a running pipeline: change it while it runs, wait for it, stop it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from pyspark import SparkContext
@@ -14,6 +14,7 @@ from tidegate.errors import AskedWrongly, TidegateError, nearest
 from tidegate.pipelines.graph import Graph
 from tidegate.spark.at_exit import any_active, look_after
 from tidegate.spark.batch.plan import OperatorPlan
+from tidegate.spark.batch.preview import previewable
 from tidegate.spark.batch.result import BatchResult
 from tidegate.spark.batch.segment import SegmentRun
 from tidegate.spark.interrupt import leave_batches_alone, stopped_by
@@ -119,6 +120,37 @@ class Run:
         """
         self._raise_failure()
         self._segment_of(operator).allocation.reroute(operator, moves)
+
+    def deal(self, operator: str, shares: Sequence[float]) -> None:
+        """Deal the rows of a map to its tasks by these shares, from its next micro-batch on.
+
+        The map must have tasks of its own, which then stay on their executors. With no shares, rows
+        are dealt in turn again.
+        """
+        self._raise_failure()
+        self._segment_of(operator).allocation.deal(operator, shares)
+
+    def preview(self, operator: str, begins: bool = True) -> None:
+        """Count the rows of a keyed operator by shard before each micro-batch is routed.
+
+        Its route then suits the batch's own rows, at the price of a Spark job for every batch. With
+        `begins=False` it is no longer done. The operator must read a source or a channel, or maps
+        behind one that have no tasks of their own.
+        """
+        self._raise_failure()
+        part = self._segment_of(operator)
+        if operator not in previewable(part.segment):
+            raise AskedWrongly(
+                f"the rows of operator '{operator}' cannot be counted before they are routed: it"
+                " must be keyed, and read a source, a channel, or maps without tasks behind one"
+            )
+        part.allocation.preview(operator, begins)
+
+    def previews(self) -> frozenset[str]:
+        """The operators whose rows are counted before they are routed."""
+        return frozenset(
+            name for part in self._segments.values() for name in part.allocation.previews()
+        )
 
     def shed(self, keep: float = 1.0, by_class: Mapping[str, float] | None = None) -> None:
         """Keep this fraction of the sources' rows from the next micro-batch on; 1 keeps all.

@@ -19,29 +19,27 @@ from pyspark.sql.utils import is_remote
 import tidegate
 from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.spark.java import use_java
+from tidegate.spark.java_log import QUIET_LOG4J
+from tidegate.spark.kafka.connector import add_connector, connector_settings
 from tidegate.spark.master import Master, parse_master, require_answer
 
 DEFAULT_MASTER = "local[*]"
 DEFAULT_APP = "tidegate"
 
-_QUIET_LOG4J = """\
-rootLogger.level = warn
-rootLogger.appenderRef.stderr.ref = console
-appender.console.type = Console
-appender.console.name = console
-appender.console.target = SYSTEM_ERR
-appender.console.layout.type = PatternLayout
-appender.console.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n%ex
-"""
-
 
 def session(
-    master: str | None = None, app: str = DEFAULT_APP, **conf: str | int | float | bool
+    master: str | None = None,
+    app: str = DEFAULT_APP,
+    *,
+    kafka: bool = False,
+    **conf: str | int | float | bool,
 ) -> SparkSession:
     """The active session, or a new one on `master` (default: `local[*]`).
 
     Under spark-submit, its master and settings are kept, and Tidegate only sets what they leave
     open. `conf` overrides Tidegate's settings: `session("local[2]", **{"spark.ui.enabled": True})`.
+    With `kafka`, the session can read and write Kafka: it gets Spark's connector, also if it runs
+    already.
     The JVM's output goes to a file in the session's temporary directory. Set TIDEGATE_SPARK_LOG to
     a path to keep it, or to `-` to see it on the terminal.
     """
@@ -56,10 +54,19 @@ def session(
         _check_same_place(active, place)
         for key, value in asked.items():
             active.conf.set(key, value)
-        return active
+        return _with_kafka(active, kafka)
     if "PYSPARK_GATEWAY_PORT" in os.environ:
-        return _submitted(place, app, asked)
-    return _launched(place or parse_master(DEFAULT_MASTER), app, asked)
+        return _with_kafka(_submitted(place, app, asked), kafka)
+    if kafka:
+        asked |= connector_settings(asked.get("spark.jars", ""))
+    return _with_kafka(_launched(place or parse_master(DEFAULT_MASTER), app, asked), kafka)
+
+
+def _with_kafka(running: SparkSession, wanted: bool) -> SparkSession:
+    """The session with the connector: a JVM that ran before it was asked for has none yet."""
+    if wanted:
+        add_connector(running)
+    return running
 
 
 def settings(place: Master, directory: Path) -> dict[str, str]:
@@ -99,7 +106,7 @@ def _launched(place: Master, app: str, asked: Mapping[str, str]) -> SparkSession
     """Start a context in a new JVM, or in the JVM that an earlier session left running."""
     directory = _work_directory()
     log_configuration = directory / "log4j2.properties"
-    log_configuration.write_text(_QUIET_LOG4J)
+    log_configuration.write_text(QUIET_LOG4J)
     quiet = f"-Dlog4j2.configurationFile={log_configuration.as_uri()}"
     conf = SparkConf(loadDefaults=False).setMaster(place.url).setAppName(app)
     for key, value in (settings(place, directory) | dict(asked)).items():

@@ -16,6 +16,7 @@ _FILES = (
     f"{_SQL}.execution.datasources.v2.FileDataSourceV2",
 )
 _KNOWN = ("parquet", "orc", "csv", "json", "text", "avro", "jdbc", "kafka", "noop", "console")
+_REMEDY = {"kafka": "give the session its connector with tidegate.session(kafka=True)"}
 
 
 def check_sinks(graph: Graph, session: SparkSession) -> None:
@@ -25,12 +26,12 @@ def check_sinks(graph: Graph, session: SparkSession) -> None:
             continue
         options = dict(node.options)
         refuse_credentials(options.get("path", ""), f"sink '{node.name}': the path")
-        kind = _class_of(session, node.format)
+        kind = class_of(session, node.format)
         if kind is None:
             raise AskedWrongly(
                 f"sink '{node.name}': Spark has no format '{node.format}'"
                 + ("" if node.format in _KNOWN else nearest(node.format, _KNOWN))
-                + "; if a package brings it, add the package to the session"
+                + f"; {_REMEDY.get(node.format, 'if a package brings it, add it to the session')}"
             )
         if "path" not in options and _writes_files(session, kind):
             raise AskedWrongly(
@@ -39,7 +40,7 @@ def check_sinks(graph: Graph, session: SparkSession) -> None:
             )
 
 
-def _class_of(session: SparkSession, name: str) -> Any:
+def class_of(session: SparkSession, name: str) -> Any:
     """The class of a format, as Spark finds it; None if there is none."""
     java: Any = session._jvm
     found = java.org.apache.spark.sql.execution.datasources.DataSource

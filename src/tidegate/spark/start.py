@@ -17,8 +17,9 @@ from tidegate.pipelines.schema import struct_of
 from tidegate.pipelines.shedding import ShedClass
 from tidegate.pipelines.stream import Stream, set_starter
 from tidegate.pipelines.traces import traced_nodes
+from tidegate.pipelines.walks import dealt_out
 from tidegate.spark.batch.anchors import Anchors
-from tidegate.spark.batch.channel import FORMAT, ChannelSource
+from tidegate.spark.batch.channel import FORMAT, PACKED_ROWS, ChannelSource
 from tidegate.spark.batch.checkpoint import Checkpoint
 from tidegate.spark.batch.cleaner import Cleaner
 from tidegate.spark.batch.committed import lay_baseline
@@ -102,7 +103,7 @@ def _usable(checkpoint: str) -> Iterator[None]:
 
 def _refuse_without_target(given: Mapping[str, Any]) -> None:
     """Refuse options that say how to keep a target when no target is given."""
-    without = ("cores", "executors", "policy", "excluded", "dry_run", "shed")
+    without = ("cores", "executors", "policy", "capacity", "excluded", "dry_run", "shed")
     named = [name for name in without if given[name] != option(name).default]
     if named:
         raise AskedWrongly(
@@ -201,7 +202,7 @@ def _query(
     name, place = part.segment.name, part.checkpoint
     traced = part.compiler.traced
     frames = {
-        node.name: _stream(session, node, place, node.name in traced) for node in part.segment.reads
+        node.name: _stream(session, node, part, node.name in traced) for node in part.segment.reads
     }
     writer = (
         tagged(frames)
@@ -235,14 +236,17 @@ def _check_counts(given: Mapping[str, Any]) -> None:
             raise AskedWrongly(f"{name}={value}: give a whole number of 1 or more")
 
 
-def _stream(session: SparkSession, node: Node, place: Checkpoint, traced: bool) -> DataFrame:
+def _stream(session: SparkSession, node: Node, part: SegmentRun, traced: bool) -> DataFrame:
     if isinstance(node, Source):
         return node.frame  # type: ignore[no-any-return]
     schema = node.schema.append(FIELD) if traced else node.schema
+    # Whatever runs where its rows already are keeps a task for each file.
+    most_rows = PACKED_ROWS if dealt_out(part.segment, node.name) else 0
     return (
         session.readStream.format(FORMAT)
         .option("columns", struct_of(schema).json())
-        .load(place.channel(node.name).url)
+        .option("packedRows", most_rows)
+        .load(part.checkpoint.channel(node.name).url)
     )
 
 

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from tidegate.control.decision import deal_words, preview_words
 from tidegate.control.record import Record
 
-Kind = Literal["cores", "tasks", "moves", "shedding"]
+Kind = Literal["cores", "tasks", "moves", "deal", "preview", "shedding"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +17,11 @@ class WantedChange:
     before: float | None
     """None where the measurement has no value for it."""
     after: float
-    """Cores, tasks, shards moved, or the fraction of rows kept."""
+    """Cores, tasks, shards moved, tasks that rows are dealt to, 1 or 0 for previews that begin or
+    end, or the fraction of rows kept."""
     operator: str | None = None
+    shares: tuple[float, ...] = ()
+    """Of a deal."""
 
     @property
     def step(self) -> float:
@@ -31,6 +35,10 @@ class WantedChange:
             return f"keep {self.after:.0%} of the rows"
         if self.kind == "moves":
             return f"move {self.after:.0f} {_shards(self.after)} of {self.operator}"
+        if self.kind == "deal":
+            return f"deal the rows of {self.operator} {deal_words(self.shares)}"
+        if self.kind == "preview":
+            return preview_words(self.operator or "", self.after > 0.0)
         what = "cores" if self.kind == "cores" else f"tasks of {self.operator}"
         if self.before is None:
             return f"{what} to {self.after:.0f}"
@@ -49,6 +57,10 @@ def changes_of(record: Record) -> tuple[WantedChange, ...]:
     for name, moves in decision.moves.items():
         if moves:
             found.append(WantedChange("moves", None, len(moves), name))
+    for name, shares in decision.deal.items():
+        found.append(WantedChange("deal", None, len(shares), name, shares))
+    for name, begins in decision.preview.items():
+        found.append(WantedChange("preview", None, float(begins), name))
     if decision.keep is not None:
         found.append(WantedChange("shedding", None, decision.keep))
     return tuple(change for change in found if change.before != change.after)

@@ -10,6 +10,7 @@ from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly
 from tidegate.view.changes import again, changes_of, outcome_of, words_of
 from tidegate.view.explanation import ExplainedDecision, Explanation, Moment, Span
+from tidegate.view.network_choice import networks_of
 
 SETTLING = 2
 """The first ticks after a change are ignored: they do not show its effect yet."""
@@ -20,8 +21,11 @@ _GAP = 5.0
 """A pause of more than this many intervals between two ticks means that the run was down."""
 
 
-def explain(records: Sequence[Record]) -> Explanation:
-    """Explain these records, oldest first."""
+def explain(records: Sequence[Record], at_s: float | None = None) -> Explanation:
+    """Explain these records, oldest first.
+
+    The flow network is drawn where it was fullest, or `at_s` seconds after the start.
+    """
     if not records:
         raise AskedWrongly("There is no record to explain: give those of at least one tick.")
     found = bottlenecks_of(records)
@@ -34,6 +38,7 @@ def explain(records: Sequence[Record]) -> Explanation:
         spans=tuple(_spans(records, found, start_s)),
         steps=tuple(_steps(records, found, start_s)),
         fetched=tuple(_fetched(records)),
+        networks=networks_of(records, found, start_s, at_s),
     )
 
 

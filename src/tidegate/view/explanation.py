@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate.view.figures import milliseconds, rounded
+from tidegate.view.networks import NetworkMoment
 from tidegate.view.sizes import readable
 
 
@@ -98,6 +99,8 @@ class Explanation:
     steps: tuple[ExplainedDecision, ...]
     fetched: tuple[tuple[str, int], ...]
     """Operators whose nodes fetched state, with the bytes, largest first."""
+    networks: tuple[NetworkMoment, ...] = ()
+    """The flow networks that are drawn, oldest first."""
 
     @property
     def limiting_s(self) -> float:
@@ -156,6 +159,7 @@ class Explanation:
                 }
                 for name, (named_s, limiting_s) in self.by_operator().items()
             ],
+            "networks": [moment.document() for moment in self.networks],
             "bottlenecks": [
                 {
                     "operator": span.operator,

@@ -6,9 +6,16 @@ from dataclasses import fields
 
 import pytest
 
+from tidegate.apps.campaigns.options import CampaignOptions
 from tidegate.apps.catalogue import PLACES, application, applications
+from tidegate.apps.flights.options import FlightOptions
 from tidegate.apps.fpd.options import FpdOptions
+from tidegate.apps.hashtags.options import HashtagOptions
+from tidegate.apps.learning.options import LearningOptions
 from tidegate.apps.micro.options import MicroOptions
+from tidegate.apps.sentiment.options import SentimentOptions
+from tidegate.apps.vht.options import VhtOptions
+from tidegate.apps.wordcount.options import WordCountOptions
 from tidegate.cli import main
 from tidegate.commands.app import parse_extra, parse_split
 
@@ -33,10 +40,31 @@ def ended(monkeypatch, words: list[str]) -> int:
         (["micro", "--option", "keys=ten"], "keys=ten: expected a whole number"),
         (["fpd", "--option", "window=0"], "window=0: give 1 to"),
         (["sse", "--option", "stocks=0"], "stocks=0: give a whole number from 1"),
+        (["hashtags", "--option", "window_s=7"], "window_s=7: give a multiple of every_s=5"),
+        (["flights", "--option", "near=7"], "'flights' has no option 'near'"),
+        (["learning", "--option", "round=100"], "round=100: give a multiple of 64"),
+        (["campaigns", "--option", "adds=3"], "has no option 'adds'; did you mean 'ads'?"),
         (["micro", "--split", "1:2:3"], "give the tasks of generator, calculator"),
-        (["micro", "--split", "0:2"], "at least one task"),
+        (["micro", "--split", "0:2"], "cannot have 0 tasks; give 1 to 24"),
+        (["fpd", "--split", "500:500:500"], "'generate' of 'fpd' cannot have 500 tasks"),
+        (["sse", "--split", "1:1:1:1:1:2:1:1:1:1:1:1"], "'index' of 'sse' cannot have 2 tasks"),
+        (["micro", "--option", "shards=8", "--split", "1:9"], "'calculator' of 'micro' cannot"),
+        (["micro", "--policy", "nonsense"], "there is no policy 'nonsense'"),
+        (["micro", "--policy", "latncy"], "did you mean 'latency'?"),
+        (["micro", "--rate", "sine:fast"], "'fast' does not describe a sine profile"),
+        (["micro", "--rate", "nonsense"], "nonsense"),
+        (["micro", "--rate", "csv:missing.csv"], "missing.csv"),
+        (["micro", "--cores", "many"], "--cores many: write FEWEST:MOST"),
+        (["micro", "--cores", "4:2"], "give a minimum from 1 up to the maximum"),
+        (["micro", "--cores", "0:2"], "give a minimum from 1 up to the maximum"),
+        (["fpd", "--option", "windw=3"], "'fpd' has no option 'windw'; did you mean 'window'?"),
         (["micro", "--seconds", "0"], "give 1 to 86400"),
         (["micro", "--target", "fast"], "fast"),
+        (["micro", "--option", "omega=1e-320"], "give 0, or 0.001 to 6000"),
+        (["grep", "--option", "pattern=a{99999999999999999999}"], "no regular expression that"),
+        (["grep", "--option", f"pattern={'(' * 5000}"], "no regular expression that"),
+        (["micro", "--capacity", "missing.json"], "missing.json"),
+        (["micro", "--picture", "/dev/null/x.html"], "no file can be written there"),
     ],
 )
 def test_asked_wrongly(monkeypatch, capsys, words: list[str], message: str) -> None:
@@ -61,13 +89,28 @@ def test_the_list_has_every_application_with_its_options(monkeypatch, capsys) ->
 def test_options_and_splits_are_read() -> None:
     assert parse_extra(["omega=16", "fill=yes"]) == {"omega": "16", "fill": "yes"}
     assert parse_extra([]) == {}
-    assert parse_split("10:11:1", application("vld")) == {
-        "extract": 10,
-        "match": 11,
-        "aggregate": 1,
-    }
+    split = parse_split("10:11:1", application("vld"), {})
+    assert split == {"extract": 10, "match": 11, "aggregate": 1}
+
+
+def test_every_operator_has_a_bound_and_a_default_within_it() -> None:
+    for one in applications():
+        most = one.most_tasks({})
+        assert set(most) == set(one.operators)
+        assert min(most.values()) >= 1
+        one.check_split(most, {})
 
 
 def test_every_option_has_a_meaning() -> None:
-    for name, options in (("fpd", FpdOptions), ("micro", MicroOptions)):
+    for name, options in (
+        ("fpd", FpdOptions),
+        ("micro", MicroOptions),
+        ("vht", VhtOptions),
+        ("hashtags", HashtagOptions),
+        ("flights", FlightOptions),
+        ("wordcount", WordCountOptions),
+        ("sentiment", SentimentOptions),
+        ("learning", LearningOptions),
+        ("campaigns", CampaignOptions),
+    ):
         assert list(application(name).options) == [one.name for one in fields(options)]

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from tidegate.cli import app
 from tidegate.errors import AskedWrongly
+from tidegate.models.capacity.measured import CapacitySample, MeasuredCapacity
 
 FIELDS = {"app", "policy", "qos", "cost_vs_truth", "cost_vs_peak", "max_backlog", "scalings"}
 
@@ -49,6 +50,29 @@ def test_the_default_policy_is_our_own_and_the_plot_stands_alone(
     assert "<link" not in text
 
 
+def test_a_pipelines_policy_stands_beside_one_for_machines(trace: Path, tmp_path: Path) -> None:
+    asked = ("--app", "grep", "--policy", "latency", "--policy", "priced-capacity", "--tick", "30s")
+    rows = json.loads(run(str(trace), *asked, "--json"))["rows"]
+    within = {row["policy"]: row["within_target"] for row in rows}
+    assert within["priced-capacity"] is None
+    assert within["latency"] > 50.0
+    page = tmp_path / "page.html"
+    said = run(str(trace), *asked, "--target", "5s", "--plot", str(page))
+    assert "in target %" in said and "mean latency 5s" in " ".join(said.split())
+    assert "latency" in page.read_text()
+
+
+def test_a_measured_capacity_takes_the_place_of_the_applications(
+    trace: Path, tmp_path: Path
+) -> None:
+    samples = tuple(CapacitySample(cores=m, rows_per_s=90.0 * m) for m in (1, 2, 4, 8, 12))
+    MeasuredCapacity(pipeline="ads", samples=samples).write(tmp_path / "ads.json")
+    words = ("--capacity", str(tmp_path / "ads.json"), "--seeds", "1", "--json")
+    (row,) = json.loads(run(str(trace), *words))["rows"]
+    assert row["app"] == "ads"
+    assert row["qos"] > 80.0
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -56,6 +80,11 @@ def test_the_default_policy_is_our_own_and_the_plot_stands_alone(
         (("--rho", "0.4"), "rho is 0.4"),
         (("--seeds", "0"), "seeds is 0"),
         (("--policy", "best"), "No policy is named 'best'"),
+        (("--policy", "drs(w=0)"), "a whole number of ticks"),
+        (("--policy", "latency", "--tick", "7s"), "does not divide a minute"),
+        (("--policy", "latency", "--target", "soon"), "is not a duration"),
+        (("--capacity", "none.json"), "no capacity file"),
+        (("--capacity", "none.json", "--app", "grep"), "both say what the load runs on"),
         (("--app", "grepp"), "did you mean 'grep'"),
         (("--plot", "no/such/place.html"), "does not exist"),
     ],

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.helpers.synthetic_surge import surge
+from tidegate.apps.run_application import ApplicationRun
 from tidegate.apps.surge import Surge
 from tidegate.cli import main
 
@@ -16,7 +17,8 @@ def called(monkeypatch, capsys):
     """Runs a command on a session that only counts how often it is stopped."""
     stops: list[None] = []
     session = SimpleNamespace(stop=lambda: stops.append(None))
-    monkeypatch.setattr("tidegate.spark.session.session", lambda *given: session)
+    for place in ("tidegate.spark.session.session", "tidegate.papers.sessions.session"):
+        monkeypatch.setattr(place, lambda *given, **options: session)
 
     def run(*words: str) -> tuple[str, str]:
         monkeypatch.setattr(sys, "argv", ["tidegate", *words])
@@ -54,7 +56,20 @@ def test_planetlab_prints_the_runs_that_were_finished(monkeypatch, called):
             raise KeyboardInterrupt
         return SimpleNamespace(document=lambda: {"queries": queries})
 
-    monkeypatch.setattr("tidegate.apps.planetlab.run_planetlab", run)
+    monkeypatch.setattr("tidegate.apps.planetlab.run.run_planetlab", run)
     out, err = called("planetlab", "--queries", "20,100,200", "--json")
     assert json.loads(out)["rows"] == [{"queries": 20}]
     assert err.splitlines()[-1] == "tidegate: stopped"
+
+
+def test_an_experiment_starts_no_further_run(monkeypatch, called):
+    runs: list[None] = []
+
+    def run(*given, **options):
+        runs.append(None)
+        return ApplicationRun(name="fpd", seconds=9.0, records=surge(), arrived=9, verdict=None)
+
+    monkeypatch.setattr("tidegate.papers.drs.runs.run_application", run)
+    out, err = called("paper", "drs", "fig6", "--option", "app=fpd")
+    assert len(runs) == 1 and out == ""
+    assert err.splitlines()[-1] == "tidegate: stopped" and "Traceback" not in err

@@ -12,6 +12,8 @@ from tidegate.cli import main
     [
         (["--queries", "many"], "write them as 20,100,200"),
         (["--queries", "20,0"], "write them as 20,100,200"),
+        (["--queries", "20,1000000"], "from 1 to 10,000"),
+        (["--row-time", "20"], "'20' is not a duration"),
         (["--target", "fast"], "fast"),
         (["--seconds", "1"], "give 5 to 86400"),
         (["--cores", "0"], "give 1 or more"),

@@ -16,6 +16,7 @@ from tidegate.control.limits import Limits, excluded_periods
 from tidegate.control.record import Record
 from tidegate.control.shedding.classes import ClassWorth
 from tidegate.control.target import Target
+from tidegate.models.capacity.measured import CapacitySample, MeasuredCapacity
 from tidegate.recording import RecordWriter
 from tidegate.sim.microbatch.pipeline import simulate
 from tidegate.workload.profile import steps
@@ -64,6 +65,21 @@ def test_other_options_are_shown_beside(tmp_path, records, run, words) -> None:
     assert one["recorded"] != one["replayed"] and one["replayed"]["reason"]
     code, said = run(str(tmp_path), *words)
     assert code == 0 and "Where they differ" in said
+
+
+def test_a_policy_that_learns_nothing_takes_a_capacity_file(tmp_path, records, run) -> None:
+    where = write(tmp_path / "ck", records)
+    code, said = run(where, "--policy", "mst-1(cycle=2s)")
+    assert code == 2 and "give a capacity file" in " ".join(said.split())
+    samples = tuple(CapacitySample(cores=m, rows_per_s=800.0 * m) for m in (1, 2, 4, 8, 12))
+    MeasuredCapacity(pipeline="held", samples=samples).write(tmp_path / "capacity.json")
+    words = ("--policy", "mst-1(cycle=2s)", "--capacity", str(tmp_path / "capacity.json"))
+    code, said = run(where, "--json", *words)
+    asked = {one["replayed"]["cores"] for one in json.loads(said)["runs"][0]["differ"]}
+    # Eq. 8 without any variance: six cores are the first whose 4,800 rows/s exceed 4,000.
+    assert code == 0 and 6 in asked
+    code, said = run(where, "--capacity", str(tmp_path / "none.json"))
+    assert code == 2 and "no capacity file" in said
 
 
 def test_every_run_of_a_checkpoint_has_its_own_controller(tmp_path, records, run) -> None:

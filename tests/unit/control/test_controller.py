@@ -21,7 +21,7 @@ from tidegate.control.measurement import Measurement
 from tidegate.control.periods import Period
 from tidegate.control.record import Record
 from tidegate.control.replay import replay
-from tidegate.control.shards.balance import Balancer
+from tidegate.control.shards.balancer import Balancer
 from tidegate.control.target import Target
 from tidegate.errors import AskedWrongly
 from tidegate.sim.microbatch.pipeline import simulate
@@ -76,6 +76,21 @@ def test_never_outside_bounds_and_t_ra_is_held(
         assert record.acted == (not record.decision.holds and record.held_back is None)
     changes = [r.measurement.at_s for r in records if r.acted]
     assert all(b - a >= t_ra_s for a, b in itertools.pairwise(changes))
+
+
+@settings(max_examples=80, deadline=None)
+@given(WISHES, st.floats(0.0, 8.0), st.floats(0.0, 8.0))
+def test_no_change_before_the_first_may_be_made(
+    wishes: list[int | None], first_s: float, t_ra_s: float
+) -> None:
+    limits = Limits(first_after_s=first_s, t_ra_s=t_ra_s)
+    records = drive(Controller(Wishes(wishes), bounds=BOUNDS, limits=limits), wishes)
+    begun_s = records[0].measurement.at_s
+    wanted = [r for r in records if not r.decision.holds]
+    early = [r for r in wanted if r.measurement.at_s - begun_s < first_s]
+    assert all("since the start" in (r.held_back or "") for r in early)
+    later = [r for r in wanted if r not in early]
+    assert not later or later[0].acted
 
 
 @settings(max_examples=40, deadline=None)

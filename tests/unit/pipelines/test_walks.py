@@ -1,5 +1,7 @@
 """Walks over a segment: through merges, by operators in the order in which they were written."""
 
+from dataclasses import replace
+
 import pyarrow as pa
 
 from tidegate.pipelines.functions import count
@@ -16,7 +18,9 @@ from tidegate.pipelines.graph import (
     TaskBounds,
 )
 from tidegate.pipelines.walks import (
+    dealt_out,
     direct_keyed,
+    feeders,
     first_reader,
     host,
     looped,
@@ -92,6 +96,19 @@ def test_walks_look_through_merges() -> None:
     assert name_of(timed_source(segment, segment.nodes[3])) == "late"
 
 
+def test_rows_are_dealt_out_where_every_reader_has_tasks_of_its_own() -> None:
+    merge = Merge(name="both", inputs=("late", "in"), schema=ROWS)
+    wide = replace(map_of("wide", "in"), tasks=TaskBounds(1, 4))
+    sink = Sink(name="out", inputs=("both",), schema=ROWS, format="noop")
+    assert dealt_out(segment_of(source("in"), keyed("n", "in"), wide), "in")
+    assert not dealt_out(segment_of(source("in"), keyed("n", "in"), map_of("m", "in")), "in")
+    both = (source("in"), source("late"), merge, keyed("n", "both"))
+    assert dealt_out(segment_of(*both), "late")
+    assert not dealt_out(segment_of(*both, sink), "late"), "the sink writes where the rows are"
+    cut = Channel(name="cut", inputs=("both",), schema=ROWS)
+    assert not dealt_out(segment_of(*both, cut), "in"), "so does the channel"
+
+
 def test_a_source_that_two_read_has_a_first_reader_and_no_sole_one() -> None:
     segment = segment_of(source("in", "at"), map_of("one", "in"), keyed("two", "in"))
     assert name_of(first_reader(segment, "in")) == "one"
@@ -136,3 +153,28 @@ def test_segments_on_a_cycle_of_channels_are_looped_and_others_are_not() -> None
     found = looped(graph.segments())
     assert found == {one for one in segments if one != "end"} & found
     assert "end" not in found and len(found) >= 2
+
+
+def test_feeders_are_found_through_merges_and_channels() -> None:
+    """Two sources merge; a cut leads to a keyed operator, and a loop from there back."""
+    graph = Graph("p")
+    for node in (
+        source("left"),
+        source("right"),
+        Merge(name="both", inputs=("left", "right"), schema=ROWS),
+        Channel(name="again", inputs=(), schema=ROWS, loop=True),
+        Merge(name="all", inputs=("both", "again"), schema=ROWS),
+        map_of("parse", "all"),
+        map_of("other", "both"),
+        Merge(name="parsed", inputs=("other", "parse"), schema=ROWS),
+        Channel(name="cut", inputs=("parsed",), schema=ROWS),
+        keyed("count", "cut"),
+        map_of("more", "count"),
+    ):
+        graph.add(node)
+    graph.feeds["again"] = ["more"]
+    segments = graph.segments()
+    assert feeders(segments, "parse") == ("left", "more", "right")
+    assert feeders(segments, "other") == ("left", "right")
+    assert feeders(segments, "count") == ("other", "parse")
+    assert feeders(segments, "more") == ("count",)

@@ -9,6 +9,7 @@ from tests.helpers.fake_cluster import FakeCluster
 from tests.helpers.places import ROOT
 from tidegate.control.latency.options import LatencyOptions
 from tidegate.errors import AskedWrongly
+from tidegate.models.capacity.measured import CapacitySample, MeasuredCapacity
 from tidegate.pipelines.stream import Stream, pipeline
 from tidegate.spark.loop.assembly import assembly_of
 from tidegate.spark.loop.attach import attach
@@ -91,3 +92,22 @@ def test_a_start_on_a_cluster_begins_with_a_task_for_each_core_that_is_up(dry_ru
     options = {"target": "2 seconds", "cores": cores, "dry_run": dry_run}
     assembly = assembly_of(cluster, filled(StartOptions, options))
     assert _first_tasks(cluster, assembly) == tasks
+
+
+def test_a_capacity_file_is_read_before_anything_starts(tmp_path):
+    samples = (CapacitySample(cores=2, rows_per_s=10.0),)
+    measured = MeasuredCapacity(pipeline="held", samples=samples)
+    measured.write(tmp_path / "capacity.json")
+    given = filled(
+        StartOptions,
+        {
+            "target": "2 seconds",
+            "executors": (1, 10),
+            "policy": "mst-1",
+            "capacity": tmp_path / "capacity.json",
+        },
+    )
+    cluster = FakeCluster(executors=10, **{"spark.executor.cores": "2"})
+    assert assembly_of(cluster, given).capacity == measured
+    with pytest.raises(AskedWrongly, match="no capacity file"):
+        assembly_of(cluster, {**given, "capacity": "none.json"})

@@ -10,6 +10,8 @@ from typer.testing import CliRunner
 
 from tests.helpers.pipeline_worlds import controller, world
 from tests.helpers.synthetic_surge import record, surge
+from tests.unit.control.flow.test_bottleneck import operator
+from tests.unit.control.flow.test_bottleneck import tick as flow_tick
 from tidegate.cli import app
 from tidegate.control.bottleneck import Bottleneck
 from tidegate.control.record import VERSION, Record
@@ -126,6 +128,59 @@ def test_a_simulated_surge_is_told() -> None:
     # Records of before there was a bottleneck in them: it is found from the measurements.
     older = [dataclasses.replace(one, bottleneck=None) for one in outcome.records]
     assert explain(older).spans == told.spans
+
+
+def test_the_network_is_drawn_where_it_was_fullest(tmp_path: Path) -> None:
+    """4,000 rows/s arrive at second 31, and two cores carry half of that."""
+    records = list(simulate(world(seconds=60.0), controller()).records)
+    (moment,) = explain(records).networks
+    assert moment.at_s == pytest.approx(31.0)
+    assert moment.headline.startswith("At second 31, 4,000 rows/s arrived and 1,9")
+    where = keep(tmp_path / "ck", records)
+    text = RUNNER.invoke(app, ["explain", str(where)], env={"COLUMNS": "120"}).stdout
+    assert re.search(r"MINIMUM CUT 4,000 of 1,9\d\d rows/s \(2\d\d%\) -> count 2 tasks", text)
+    page = tmp_path / "run.html"
+    answer = RUNNER.invoke(app, ["explain", str(where), "--json", "--html", str(page)])
+    (network,) = json.loads(answer.stdout)["networks"]
+    assert network["minimum_cut"]["before"] == "count" and network["minimum_cut"]["limits"]
+    assert [(one["from"], one["to"], one["cut"]) for one in network["edges"]] == [
+        ("source of main", "parse", False),
+        ("parse", "count", True),
+        ("count", "sink", False),
+    ]
+    for one in network["edges"]:
+        assert one["capacity_rate"] is None or one["flow_rate"] <= one["capacity_rate"]
+    html = page.read_text()
+    assert html.count('<svg role="img"') == 1 and 'class="cut"' in html
+    assert "The flow network at second 31" in html
+
+
+def test_the_network_of_another_moment_can_be_asked_for(tmp_path: Path) -> None:
+    records = list(simulate(world(seconds=60.0), controller()).records)
+    (calm,) = explain(records, at_s=20.4).networks
+    assert calm.at_s == pytest.approx(20.0) and not calm.graph.limits
+    (last,) = explain(records, at_s=1e9).networks
+    assert last.at_s == pytest.approx(60.0)
+    where = keep(tmp_path / "ck", records)
+    text = RUNNER.invoke(app, ["explain", str(where), "--at", "20"]).stdout
+    assert "At second 20, 1,000 rows/s arrived" in text
+
+
+def test_each_operator_that_was_the_bottleneck_has_its_network() -> None:
+    """A chain whose heaviest operator changes: two cuts, in the order of time."""
+    records = []
+    for number, (first, second) in enumerate([(0.03, 0.001)] * 5 + [(0.001, 0.02)] * 8):
+        tick = flow_tick(
+            operator("parse", first, inputs=("in",)),
+            operator("count", second, inputs=("parse",)),
+            number=number,
+        )
+        stale = dataclasses.replace(tick, stale="nothing ended") if number == 2 else tick
+        records.append(dataclasses.replace(record(number), measurement=stale, bottleneck=None))
+    networks = explain(records).networks
+    assert [one.graph.operator for one in networks] == ["parse", "count"]
+    assert networks[0].at_s < networks[1].at_s
+    assert explain(surge(3)).networks == ()
 
 
 def test_no_record_and_no_bottleneck() -> None:

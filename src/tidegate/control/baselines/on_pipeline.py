@@ -9,17 +9,18 @@ from tidegate.control.learning.smoothing import Smoothing, Window
 from tidegate.control.measurement import Measurement
 from tidegate.control.operator_tasks import busy_of, split, tasks_on
 from tidegate.control.policy import Policy
+from tidegate.control.wrapper import Wrapper
 
 _BUSY_TICKS = 15
 """Cores are divided among segments by their work of so many ticks: in some of them no batch of a
 segment ends."""
 
 
-class OnPipeline:
+class OnPipeline(Wrapper):
     """Calls the inner policy every `every_s`; the numbers of tasks follow the granted cores."""
 
     def __init__(self, inner: Policy, *, every_s: float = 1.0, name: str | None = None) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._every_s = every_s
         self._name = name or inner.name
         self._asked_s = -math.inf

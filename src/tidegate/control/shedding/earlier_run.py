@@ -50,7 +50,7 @@ def earlier(records: Sequence[Record]) -> Earlier | None:
         names = [segment.name for segment in record.measurement.segments]
         if names and all(f"{name}.w_s" in record.beliefs for name in names):
             costs = {name: _cost(record.beliefs, name) for name in names}
-            known.append((sum(cost.overhead_s(1) for cost in costs.values()), record, costs))
+            known.append((sum(cost.floor_s(1) for cost in costs.values()), record, costs))
     if not known:
         return None
     _, record, costs = min(known, key=lambda entry: entry[0])
@@ -63,6 +63,7 @@ def _cost(beliefs: Mapping[str, float], name: str) -> BatchCost:
         fixed_s=beliefs[f"{name}.a0_s"],
         per_task_s=beliefs[f"{name}.a1_s"],
         work_s=beliefs[f"{name}.w_s"],
+        least_s=beliefs.get(f"{name}.least_s", 0.0),  # older records do not tell it
     )
 
 

@@ -89,7 +89,7 @@ class OutlookMaker:
 
         def lasts_s(kept: float, shed: float) -> float:
             now = max(segment.tasks, 1)
-            return cost.duration_s(kept, now, model.imbalance) + shed * shed_row_s / now
+            return cost.duration_s(kept, now, model.imbalance.now) + shed * shed_row_s / now
 
         coming = self._watch.next_batch(measurement, lasts_s)
         if coming is None:
@@ -102,7 +102,7 @@ class OutlookMaker:
         first = BatchOutlook(
             offered_rows=coming.offered_rows,
             arrival_rate=measurement.arrival_rate,
-            row_s=cost.row_s(wide, model.imbalance_on(wide)) * waves,
+            row_s=cost.row_s(wide, model.imbalance.on(wide)) * waves,
             gather_s=shed_row_s / wide * waves,
             fixed_s=cost.overhead_s(wide),
             trigger_s=segment.trigger_s,

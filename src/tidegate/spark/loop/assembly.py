@@ -13,6 +13,7 @@ from tidegate.control.names import DEFAULT_POLICY, DEFAULT_SHEDDER, policy_name,
 from tidegate.control.shedding.classes import Worth
 from tidegate.control.target import Target
 from tidegate.errors import AskedWrongly
+from tidegate.models.capacity.measured import read_capacity
 from tidegate.spark.loop.negotiate import (
     cores_per_executor,
     cores_there,
@@ -39,7 +40,8 @@ def assembly_of(
         refuse_dynamic_allocation(session)
     shed = given.get("shed", False)
     by = DEFAULT_SHEDDER if shed is True else shed
-    between_changes = given["between_changes"]
+    capacity = given.get("capacity")
+    between, first = given["between_changes"], given["first_change"]
     return Assembly(
         target=Target(parse_duration(given["target"]), given["percentile"]),
         bounds=bounds,
@@ -48,7 +50,8 @@ def assembly_of(
             scale_in_after_s=parse_duration(given["scale_in_after"]),
         ),
         limits=Limits(
-            t_ra_s=0.0 if between_changes is None else parse_duration(between_changes),
+            t_ra_s=0.0 if between is None else parse_duration(between),
+            first_after_s=0.0 if first is None else parse_duration(first),
             dry_run=given["dry_run"],
             excluded=excluded_periods(given["excluded"]),
         ),
@@ -57,6 +60,7 @@ def assembly_of(
         shed=shedder_name(by) if by else None,
         classes=classes or {},
         policy=policy_name(given.get("policy", DEFAULT_POLICY)),
+        capacity=None if capacity is None else read_capacity(capacity),
     )
 
 

@@ -1,5 +1,6 @@
 """Writes each decision of a control loop to the log, in one line."""
 
+from tidegate.control.decision import deal_words, preview_words
 from tidegate.control.record import Record
 from tidegate.logs import PipelineLogger
 
@@ -52,6 +53,9 @@ def _changes(record: Record) -> str:
     for name, count in decision.tasks.items():
         said.append(f"tasks of {name} {tasks.get(name, '?')} to {count}")
     said += [f"move {len(m)} shards of {name}" for name, m in decision.moves.items() if m]
+    for name, shares in decision.deal.items():
+        said.append(f"deal the rows of {name} {deal_words(shares)}")
+    said += [preview_words(name, begins) for name, begins in decision.preview.items()]
     if decision.keep is not None:
         said.append(f"keep {decision.keep:.1%} of the rows")
     elif decision.keep_by_class:

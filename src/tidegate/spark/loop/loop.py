@@ -117,6 +117,11 @@ class ControlLoop(Ticker):
         for operator, moves in decision.moves.items():
             tasks = self._run.allocation()[operator].tasks
             self._run.reroute(operator, {s: t for s, t in moves.items() if t < tasks})
+        for operator, shares in decision.deal.items():
+            if len(shares) in (0, self._run.allocation()[operator].tasks):
+                self._run.deal(operator, shares)
+        for operator, begins in decision.preview.items():
+            self._run.preview(operator, begins)
         if decision.keep is not None or decision.keep_by_class:
             self._run.keep_from_now(self._run.keep().decided(decision))
         if decision.cores is not None:

@@ -20,7 +20,7 @@ from tidegate.spark.batch.result import BatchResult
 from tidegate.spark.batch.step import Step
 from tidegate.spark.measure.progress import BatchProgress
 
-_BEFORE = (Step.PLANNED, Step.COMPILED)
+_BEFORE = (Step.PREVIEWED, Step.PLANNED, Step.COMPILED)
 _WORK = (Step.SINKS_WRITTEN, Step.CHANNELS_WRITTEN, Step.RAN)
 
 

@@ -31,9 +31,17 @@ class BusyCores:
 
 
 def active_tasks(session: SparkSession) -> int:
-    """Tasks that run at this moment, on all executors."""
-    listed: Any = session.sparkContext._jsc.sc().statusStore().executorList(True)
-    return sum(int(listed.apply(number).activeTasks()) for number in range(listed.size()))
+    """Tasks that run at this moment, on all executors.
+
+    The scheduler is asked and not Spark's status store: that one writes at most ten times a second,
+    so tasks that begin right after others have ended are not in it until they end themselves.
+    """
+    running: Any = session.sparkContext._jsc.sc().taskScheduler().runningTasksByExecutors()
+    counts = running.valuesIterator()
+    total = 0
+    while counts.hasNext():
+        total += int(counts.next())
+    return total
 
 
 class ExecutorTime:

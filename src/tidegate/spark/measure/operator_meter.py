@@ -1,16 +1,20 @@
 """What the tasks of a segment's operators reported, as one measurement per operator and tick."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from tidegate.control.learning.told_rate import ToldRate
 from tidegate.control.measurement import OperatorMeasurement
 from tidegate.pipelines.graph import Keyed, Map, Segment, TaskBounds
-from tidegate.pipelines.walks import host, mixed_readers, timed_readers
+from tidegate.pipelines.walks import feeders, host, mixed_readers, timed_readers
 from tidegate.spark.batch.plan import OperatorPlan
+from tidegate.spark.batch.preview import previewable
 from tidegate.spark.batch.report import TaskReport
 from tidegate.spark.batch.result import BatchResult
+from tidegate.spark.measure.executor_speeds import ExecutorSpeeds
 from tidegate.spark.measure.operator_variability import OperatorVariability
 from tidegate.spark.measure.segment_batches import FinishedBatch
 
@@ -18,16 +22,26 @@ from tidegate.spark.measure.segment_batches import FinishedBatch
 class OperatorMeter:
     """Measures the operators of one segment."""
 
-    def __init__(self, segment: Segment, window_s: float = 1.0) -> None:
+    def __init__(
+        self,
+        segment: Segment,
+        window_s: float = 1.0,
+        segments: Sequence[Segment] = (),
+    ) -> None:
         self._segment = segment
         self._operators = [node for node in segment.nodes if isinstance(node, Map | Keyed)]
+        all_segments = segments or (segment,)
+        """Those of the whole pipeline, to look through channels; without them, its own."""
+        self._feeders = {node.name: feeders(all_segments, node.name) for node in self._operators}
         self._hosts = {node.name: host(segment, node) for node in self._operators}
+        self._previewable = previewable(segment)
         self._seen_tasks: dict[str, int] = {}
         """How many tasks of each operator reported in the last batches that it ran in."""
         self._nodes: dict[str, tuple[str, ...]] = {}
         """The node of each task of a keyed operator in the last batch."""
         self._arrived = {node.name: ToldRate(window_s) for node in self._operators}
         """lambda_i: the rows of a batch arrived while the batch before it ran."""
+        self._speeds = {node.name: ExecutorSpeeds(node) for node in self._operators}
         readers = timed_readers(segment) - mixed_readers(segment)
         self._varying = {
             node.name: OperatorVariability(node.name, node.name in readers)
@@ -40,14 +54,21 @@ class OperatorMeter:
         plan: Mapping[str, OperatorPlan],
         interval_s: float,
         idle_s: float | None = None,
+        previews: Collection[str] = (),
     ) -> list[OperatorMeasurement]:
         """All its operators, by the batches that finished within the last `interval_s`.
 
         `plan` has the tasks and routes of the next batch. `idle_s` is the present time if there is
-        nothing to do for the segment.
+        nothing to do for the segment. `previews` are the operators whose rows are counted before
+        they are routed.
         """
         return [
-            self._measured(node, finished, plan, interval_s, idle_s) for node in self._operators
+            replace(
+                self._measured(node, finished, plan, interval_s, idle_s),
+                preview=node.name in previews if node.name in self._previewable else None,
+                preview_s=_preview_s(finished, node.name),
+            )
+            for node in self._operators
         ]
 
     def forget_times(self) -> None:
@@ -82,6 +103,8 @@ class OperatorMeter:
             self._seen_tasks[node.name] = len({report.task for report in reports})
         entry = plan.get(node.name)
         tasks = entry.tasks if entry is not None else self._seen_tasks.get(node.name, 1)
+        task_rates = self._speeds[node.name].task_rates(results, entry)
+        dealt = isinstance(node, Map) and entry is not None and bool(entry.route)
         # A map without tasks of its own runs where its rows are: no other number is possible.
         bounds = node.tasks or TaskBounds(tasks, tasks)
         nodes = self._nodes.get(node.name, ())
@@ -101,7 +124,7 @@ class OperatorMeter:
             service_scv=varying.service.value,
             service_scv_error=varying.service.error,
             tasks=tasks,
-            imbalance=_imbalance(results, node.name),
+            imbalance=_imbalance(results, node.name, task_rates if dealt else ()),
             state_bytes=_state_bytes(results, node.name),
             rows=rows,
             busy_s=busy_s,
@@ -112,6 +135,11 @@ class OperatorMeter:
             nodes=nodes if len(nodes) == tasks else (),
             durable_bytes=sum(report.durable_bytes for report in reports),
             late_rows=sum(report.late_rows for report in reports),
+            inputs=self._feeders[node.name],
+            rows_out=sum(report.rows_out for report in reports),
+            task_rates=task_rates,
+            dealt=dealt,
+            **_received(reports, rows),
         )
 
 
@@ -123,16 +151,39 @@ def nodes_of(reports: Sequence[TaskReport]) -> tuple[str, ...]:
     return tuple(told[task] for task in range(len(told)))
 
 
-def _imbalance(results: Sequence[BatchResult], operator: str) -> float:
-    """delta: rows of the fullest task over the mean, over the tick."""
-    rows: dict[int, int] = {}
+def _imbalance(results: Sequence[BatchResult], operator: str, task_rates: Sequence[float]) -> float:
+    """delta: rows of the fullest task over the mean, over the tick.
+
+    Where rows were dealt by the tasks' speeds, it is the time that they take.
+    """
+    load: dict[int, float] = {}
     tasks = 1
     for result in results:
         tasks = max(tasks, len(result.of(operator)))
         for report in result.of(operator):
-            rows[report.task] = rows.get(report.task, 0) + report.rows_in
-    total = sum(rows.values())
-    return max(rows.values()) * tasks / total if total else 1.0
+            speed = task_rates[report.task] if report.task < len(task_rates) else 1.0
+            load[report.task] = load.get(report.task, 0.0) + report.rows_in / speed
+    total = sum(load.values())
+    return max(load.values()) * tasks / total if total else 1.0
+
+
+def _preview_s(finished: Sequence[FinishedBatch], operator: str) -> float | None:
+    """Mean time of previews; None if there was none."""
+    told = (batch.result.previews_s.get(operator) for batch in finished)
+    took_s = [one for one in told if one is not None]
+    return sum(took_s) / len(took_s) if took_s else None
+
+
+def _received(reports: Sequence[TaskReport], rows: int) -> dict[str, Any]:
+    """How large rows were, what a task received in a batch, and how long it waited for it."""
+    total = sum(report.bytes_in for report in reports)
+    waits = [report.waited_s for report in reports if report.waited_s is not None]
+    told = [report.bytes_in for report in reports if report.waited_s is not None]
+    return {
+        "row_bytes": total / rows if rows else 0.0,
+        "task_bytes": sum(told) / len(told) if told else 0.0,
+        "task_wait_s": sum(waits) / len(waits) if waits else None,
+    }
 
 
 def _state_bytes(results: Sequence[BatchResult], operator: str) -> int:

@@ -6,7 +6,7 @@ row), and the meter pulls the reports every T_m (DRS IV-A).
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql.streaming.query import StreamingQuery
@@ -18,7 +18,7 @@ from tidegate.control.measurement import (
     SegmentMeasurement,
 )
 from tidegate.control.row_counts import SourceCount, added
-from tidegate.pipelines.graph import Source
+from tidegate.pipelines.graph import Segment, Source
 from tidegate.pipelines.walks import looped, mixed_readers
 from tidegate.spark.batch.batch_clock import TickClock
 from tidegate.spark.batch.channel import Log
@@ -80,7 +80,11 @@ class _SegmentView:
 
 
 def _view(
-    part: SegmentRun, query: StreamingQuery, since_s: float, handed: HandedOver
+    part: SegmentRun,
+    query: StreamingQuery,
+    since_s: float,
+    handed: HandedOver,
+    segments: Sequence[Segment],
 ) -> _SegmentView:
     name = part.segment.name
     batches = SegmentBatches(
@@ -90,7 +94,7 @@ def _view(
         mixed=mixed_readers(part.segment),
         old_rows=lambda progress: handed.old_rows(name, progress),
     )
-    operators = OperatorMeter(part.segment, batches.window_s)
+    operators = OperatorMeter(part.segment, batches.window_s, segments)
     return _SegmentView(part, batches, operators, trigger_interval_s(query), Arrivals(since_s))
 
 
@@ -125,8 +129,9 @@ class PipelineMeter:
         self._sojourns = self._new_sojourns()
         since_s = time.time()
         self._handed = _handed_over(run)
+        segments = [part.segment for part in run.segments.values()]
         self._views = {
-            name: _view(part, run.queries[name], since_s, self._handed)
+            name: _view(part, run.queries[name], since_s, self._handed, segments)
             for name, part in run.segments.items()
         }
         self._looped = looped(part.segment for part in run.segments.values())
@@ -151,14 +156,14 @@ class PipelineMeter:
         awaited = granted if granted < self._negotiator.asked else None
         finished = self._read(now_s)
         results = [batch.result for batches in finished.values() for batch in batches]
-        plan = self._run.allocation()
+        plan, previews = self._run.allocation(), self._run.previews()
         latency = self._sojourns.latency(round(now_s * 1e6))
         segments = self._segments(finished, plan, awaited, now_s, latency)
         operators = tuple(
             operator
             for name, view in self._views.items()
             for operator in view.operators.measure(
-                finished[name], plan, interval_s, now_s if view.idle else None
+                finished[name], plan, interval_s, now_s if view.idle else None, previews
             )
         )
         keep = self._run.keep()

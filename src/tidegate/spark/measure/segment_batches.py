@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidegate.control.learning.outliers import NEW_TASKS
+from tidegate.control.learning.outliers import FIRST, NEW_TASKS
 from tidegate.control.learning.sojourn import BatchStamps, Stamps, mean_sojourn_s, merged
 from tidegate.control.learning.told_rate import ToldRate
 from tidegate.control.measurement import BatchMeasurement
@@ -186,7 +186,7 @@ class SegmentBatches:
         most = max(tasks.values(), default=1)
         outlier = None
         if not self._last_tasks:
-            outlier = "first"
+            outlier = FIRST
         elif any(count > self._last_tasks.get(name, 0) for name, count in tasks.items()):
             outlier = NEW_TASKS
         elif awaited is not None and most > awaited:

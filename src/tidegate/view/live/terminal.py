@@ -267,7 +267,7 @@ def _operators(record: Record) -> Table:
             f"{one.arrival_rate:,.0f}",
             f"{busy:.1f}",
             f"{one.imbalance:.2f}",
-            readable(one.state_bytes) if one.route or one.state_bytes else "-",
+            readable(one.state_bytes) if (one.route and not one.dealt) or one.state_bytes else "-",
             *(f"{one.late_rows:,d}" for _ in late),
         )
     left_out = len(tick.operators) - len(fullest)

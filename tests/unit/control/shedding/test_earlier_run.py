@@ -5,7 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from tests.helpers.pipeline_worlds import controller, world
+from tests.helpers.pipeline_worlds import controller, measured, world
+from tests.helpers.synthetic_surge import record
 from tidegate.control.record import Record
 from tidegate.control.row_counts import ClassCount, SourceCount
 from tidegate.control.shedding.earlier_run import earlier, objections
@@ -52,6 +53,20 @@ def test_a_slow_hour_is_not_held_against_the_pipeline(records: list[Record]) -> 
     best, worse = earlier(records), earlier([*records, *slow])
     assert best is not None and worse is not None
     assert worse.floor_s() == best.floor_s()
+
+
+def test_the_least_time_of_tasks_is_part_of_the_floor() -> None:
+    """Records from before it was told count as if there were none."""
+    beliefs = {"main.a0_s": 0.2, "main.a1_s": 0.01, "main.w_s": 1e-3}
+    older = dataclasses.replace(record(0), measurement=measured(0), beliefs=beliefs)
+    told = dataclasses.replace(older, beliefs={**beliefs, "main.least_s": 0.4})
+    without, known = earlier([older]), earlier([told])
+    assert without is not None and known is not None
+    assert without.floor_s() == pytest.approx(1.5 * 0.21)
+    assert known.floor_s() == pytest.approx(1.5 * 0.61)
+    asked = {"over_mean": 1.0, "trigger_s": 0.0, "cores": 4, "classes": {}}
+    assert objections(known, target_s=0.7, **asked)
+    assert not objections(without, target_s=0.7, **asked)
 
 
 def test_a_run_that_had_learned_nothing_tells_nothing(records: list[Record]) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.helpers.deciding import shedding_policy
-from tests.helpers.pipeline_worlds import BOUNDS, measured, world
+from tests.helpers.pipeline_worlds import BOUNDS, MEASURED, measured, world
 from tidegate.control.assemble import new_controller
 from tidegate.control.assembly import Assembly
 from tidegate.control.bounds import Bounds
@@ -113,7 +113,9 @@ def test_segments_behind_count_too() -> None:
 @pytest.mark.parametrize("name", PIPELINE_POLICIES)
 def test_it_goes_around_any_policy_and_replays(name: str) -> None:
     def controller() -> Controller:
-        assembly = Assembly(target=Target(1.5), bounds=BOUNDS, policy=name, shed="model")
+        assembly = Assembly(
+            target=Target(1.5), bounds=BOUNDS, policy=name, shed="model", capacity=MEASURED
+        )
         made = new_controller(assembly)
         assert made.policy.name == name
         return made

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from tests.helpers.pipeline_worlds import BOUNDS, TARGET_S, controller, world
+from tests.helpers.pipeline_worlds import BOUNDS, MEASURED, TARGET_S, controller, world
 from tidegate.control.assemble import new_controller
 from tidegate.control.assembly import Assembly
 from tidegate.control.bounds import Bounds
@@ -166,7 +166,9 @@ def test_cores_come_after_their_time_and_the_horizon_knows() -> None:
 def test_every_policy_runs_a_pipeline(name: str) -> None:
     outcome = simulate(
         world(steps([(0, 1000.0), (8, 3000.0)]), seconds=40.0),
-        new_controller(Assembly(target=Target(TARGET_S), bounds=BOUNDS, policy=name)),
+        new_controller(
+            Assembly(target=Target(TARGET_S), bounds=BOUNDS, policy=name, capacity=MEASURED)
+        ),
     )
     assert {record.policy for record in outcome.records} == {name}
     assert all(BOUNDS.least <= cores <= BOUNDS.most for cores in outcome.cores)

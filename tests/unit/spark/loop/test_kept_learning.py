@@ -201,12 +201,15 @@ def damaged(document: dict[str, Any], path: tuple[Any, ...], odd: Any) -> dict[s
 def test_a_document_that_is_damaged_anywhere_never_makes_a_tick_fail(
     tmp_path: Path, caplog
 ) -> None:
-    """One value is taken out, or replaced by an odd one; then the run must still decide."""
+    """One value is taken out, or replaced by an odd one; then the run must still decide.
+
+    Every fifth place is tried, because all of them take half a minute.
+    """
     document = learned_by_the_default_policy()
     everywhere = list(places(document))
     assert len(everywhere) > 150
     random, now_s = np.random.default_rng(1), float(document["at_s"]) + 3.0
-    for number, path in enumerate(everywhere):
+    for number, path in enumerate(everywhere[::5]):
         odd = (..., *ODD)[int(random.integers(len(ODD) + 1))] if number % 3 else None
         (tmp_path / FILE).write_text(json.dumps(damaged(document, path, odd)))
         controller = new_controller(ASSEMBLY)

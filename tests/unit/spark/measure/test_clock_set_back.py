@@ -59,6 +59,7 @@ def test_a_pipeline_forgets_times_that_are_in_the_future(monkeypatch: pytest.Mon
         queries={"main": query},
         segments={"main": part},
         allocation=dict,
+        previews=frozenset,
         keep=lambda: KEEP_ALL,
         results=lambda name: [],
     )

@@ -181,3 +181,20 @@ def test_busy_cores_of_segments_add_up_and_an_idle_one_has_none() -> None:
     assert busy.measure({"main": [batch], "second": []}, idle=()) == pytest.approx(1.5)
     assert busy.measure({"main": [], "second": [batch]}, idle=()) == pytest.approx(3.0)
     assert busy.measure({"main": [], "second": []}, idle=("main",)) == pytest.approx(1.5)
+
+
+def test_what_tasks_received_and_waited_for() -> None:
+    told = [
+        replace(report("n", task, rows, 1.0), bytes_in=100 * rows, waited_s=wait_s)
+        for task, rows, wait_s in ((0, 30, 0.3), (1, 10, 0.1))
+    ]
+    hosted = replace(report("m", 0, 40, 1.0), bytes_in=2000)
+    batch = replace(finished(0, 10.0, 1.0, 9.0), result=result(hosted, *told))
+    mapped, keyed = OperatorMeter(SEGMENT).measure([batch], PLAN, interval_s=1.0)
+    assert (keyed.row_bytes, keyed.task_bytes) == (100.0, 2000.0)
+    assert keyed.task_wait_s == pytest.approx(0.2)
+    assert (mapped.row_bytes, mapped.task_wait_s) == (50.0, None), "it waits for its host"
+    assert (mapped.inputs, keyed.inputs) == (("in",), ("m",))
+    assert (mapped.rows_out, keyed.rows_out) == (40, 40)
+    (_, silent) = OperatorMeter(SEGMENT).measure([], PLAN, interval_s=1.0)
+    assert (silent.row_bytes, silent.task_bytes, silent.task_wait_s) == (0.0, 0.0, None)

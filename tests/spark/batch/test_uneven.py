@@ -1,0 +1,27 @@
+"""Executors that differ in speed: tasks of a map are kept in place and get rows by their speed."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.helpers.places import HELPERS
+
+pytestmark = pytest.mark.spark
+DRIVER = HELPERS / "uneven_driver.py"
+
+
+def test_rows_of_a_map_follow_the_speed_of_its_executors(tmp_path):
+    """One executor takes three times as long for a row: it gets a quarter of them."""
+    done = subprocess.run(
+        [sys.executable, str(DRIVER), str(tmp_path)], capture_output=True, text=True, timeout=900
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert told["failure"] is None
+    assert told["dealt"][0] == [0.5, 0.5], "places are kept first"
+    assert 0.15 <= min(told["dealt"][-1]) <= 0.35
+    assert told["places"] == 2
+    assert 0.15 <= told["slow"] <= 0.35
+    assert told["counted"] == told["rows"], "every row once"
