@@ -27,7 +27,7 @@ from tidegate.papers.sessions import spark_on
 from tidegate.view.pages.paper import Curve, Picture
 
 PLAN = CalibrationPlan(
-    counts=(1, 2, 4, 8, 12), checks=(6,), repeats=1, validations=0, batch_s=1.5, most_samples=10
+    counts=(1, 2, 4, 8, 12), checks=(3, 6), repeats=1, validations=0, batch_s=1.5, most_samples=10
 )
 WARM_UP = CalibrationPlan(counts=(4,), repeats=1, validations=0, batch_s=1.0, most_samples=6)
 QUICK_PLAN = CalibrationPlan(
