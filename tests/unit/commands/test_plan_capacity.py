@@ -71,7 +71,7 @@ def test_a_latency_that_no_batch_can_keep_is_not_promised(asked) -> None:
         CapacitySample(cores=k, rows_per_s=50.0 * k, batch_s=2.0) for k in (1, 2, 4, 8, 16)
     )
     measured = MeasuredCapacity(pipeline="ads", samples=samples, fixed_s=0.4)
-    with pytest.raises(AskedWrongly, match="--latency 1 ms: even without rows.* give 630 ms"):
+    with pytest.raises(AskedWrongly, match=r"--latency 1 ms: even without rows.* give 630 ms"):
         planned(measured, latency_s=0.001, qos=0.5, **asked)
     assert planned(measured, latency_s=0.64, qos=0.5, cores=4, rate=None).rows_per_s > 0.0
 
