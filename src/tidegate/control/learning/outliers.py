@@ -21,6 +21,9 @@ count."""
 
 FIRST = "first"
 """Workers were started and code was compiled, which is no cost of its rows."""
+COLD = "cold"
+"""One of the next batches of a query of others, whose executors still load and compile code. It is
+learned from only until a warm one has ended."""
 NEW_TASKS = "new tasks"
 """Python workers had to be started, so the batch took a little longer than the next will."""
 
