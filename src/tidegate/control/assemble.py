@@ -79,6 +79,7 @@ def new_controller(assembly: Assembly) -> Controller:
             model=model,
             grant_s=assembly.latency.grant_s,
             classes=assembly.classes,
+            shed_backlog=assembly.shed_backlog,
         )
     return Controller(
         policy,
