@@ -4,8 +4,8 @@ import math
 
 from tidegate.units import format_duration
 
-_WRONG = 1.5
-"""An estimate is said again if the time that is left is this many times longer than was said."""
+_WRONG = 0.25
+"""An estimate is said again if the backlog lasts longer by this share of the time that was said."""
 
 
 class BacklogNote:
@@ -15,6 +15,7 @@ class BacklogNote:
         self._said: str | None = None
         self._until_s = 0.0
         """When the backlog should be gone, by what was said."""
+        self._takes_s = 0.0
 
     def note(
         self, rows: float, takes_s: float, cores: int, *, within_s: float, at_s: float
@@ -22,9 +23,9 @@ class BacklogNote:
         """The sentence for a backlog that takes so long on all cores; None if that is in time."""
         if takes_s <= within_s and self._said is None:
             return None
-        longer = at_s + takes_s > self._until_s + (_WRONG - 1.0) * takes_s
+        longer = at_s + takes_s > self._until_s + _WRONG * self._takes_s
         if self._said is None or longer:
-            self._until_s = at_s + takes_s
+            self._until_s, self._takes_s = at_s + takes_s, takes_s
             self._said = (
                 f"the backlog of {rows:,.0f} rows needs about {format_duration(takes_s)} on all"
                 f" {cores} cores; it was to be gone within {format_duration(within_s)}"

@@ -251,14 +251,19 @@ class Planner:
         arriving = 0.0 if late else 0.5 * station.arrival_rate * running_s
         model = self._model.segment(segment.name)
         waiting = segment.backlog_rows + arriving
+        limit_rows = _limit_rows(segment)
+        within_s = max(self._options.catch_up_s, 0.5 * grant_s if slow else 0.0)
+        if limit_rows is not None:
+            # Many batches follow each other here, so an error of the model adds up.
+            within_s *= self._options.aim
         return cores_to_catch_up(
             model.cost or station.cost,
             rate=station.arrival_rate,
             imbalance=model.imbalance.up_to(most, max(waiting, model.imbalance.rows)),
             backlog_rows=waiting,
             steady_s=goal_s / reach / SOJOURN_BATCHES,
-            within_s=max(self._options.catch_up_s, 0.5 * grant_s if slow else 0.0),
-            limit_rows=_limit_rows(segment),
+            within_s=within_s,
+            limit_rows=limit_rows,
         )
 
     def catch_up_s(self, measurement: Measurement, allowed: Bounds) -> float:

@@ -293,6 +293,9 @@ class LatencyPolicy:
             return None
         present = Plan({one.name: max(one.tasks, 1) for one in measurement.segments}, math.inf)
         wider = self._planner.enlarged(measurement, present, granted, allowed)
+        if wider.total < plan.total <= granted:
+            # For a backlog: in the steady state, which `enlarged` looks at, fewer would do.
+            wider = plan
         tasks = tasks_on(measurement, wider.cores)
         if not tasks:
             return None

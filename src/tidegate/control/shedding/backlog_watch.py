@@ -21,6 +21,8 @@ class BacklogWatch:
         self._first = True
         self.draining = False
         """Whether the next batches work off a backlog."""
+        self.behind_rows = 0
+        """Rows of a backlog that are left in the source: too old for the target by now."""
 
     def observe(self, measurement: Measurement) -> None:
         """Look at the segment that reads the sources."""
@@ -33,7 +35,8 @@ class BacklogWatch:
             self._first, self.draining = False, late[0]
         lag = segment.lag
         normal = _BATCHES * self._mean_s * segment.arrival_rate
+        self.behind_rows = 0
         if lag is not None and lag.reachable_rows > max(normal, 1.0):
-            self.draining = True
+            self.draining, self.behind_rows = True, lag.reachable_rows
         elif late and not late[-1]:
             self.draining = False

@@ -21,7 +21,7 @@ from tidegate.control.shedding.classes import Worth, check_classes, keep_by_clas
 from tidegate.control.shedding.keep import keep_over
 from tidegate.control.shedding.next_batch import NextBatchWatch
 from tidegate.control.shedding.pipeline_outlook import OutlookMaker, PipelineOutlook
-from tidegate.control.shedding.shedder import Look, Shedder, most_keep
+from tidegate.control.shedding.shedder import LEAST_KEEP, Look, Shedder, most_keep
 from tidegate.control.target import Target
 from tidegate.control.wrapper import Wrapper
 from tidegate.models.microbatch.batch_cost import SOJOURN_BATCHES, reachable_s
@@ -58,8 +58,8 @@ class SheddingPolicy(Wrapper):
         self._shares = Smoothing(lambda: Alpha(0.5))
         self._model = model
         self._watch = NextBatchWatch()
-        self._backlog = None if shed_backlog else BacklogWatch(target.mean_s)
-        """Tells which rows are a backlog; None: a backlog is shed like any other rows."""
+        self._backlog = BacklogWatch(target.mean_s)
+        self._sheds_backlog = shed_backlog
         self._outlooks = OutlookMaker(model, self._watch, grant_s)
         self._span_s: float | None = None
         """The span of arrivals that the keep in force was planned for."""
@@ -80,7 +80,7 @@ class SheddingPolicy(Wrapper):
         outlook = self._outlooks.outlook(measurement, decision)
         if outlook is None:
             return decision
-        draining = self._backlog is not None and self._backlog.draining
+        draining = self._backlog.draining and not self._sheds_backlog
         if draining:
             outlook = outlook.without_backlog(self._target.mean_s / SOJOURN_BATCHES)
         floor_s = outlook.floor_s * self._target.steady_ratio
@@ -90,19 +90,21 @@ class SheddingPolicy(Wrapper):
             decision = _noted(decision, self._floor_note(floor_s))
         else:
             keep = self._shedder.keep(self._look(measurement, outlook, draining=draining))
+        if self._sheds_backlog and self._backlog.behind_rows:
+            keep = LEAST_KEEP  # what the next batches take is too old already
         self._beliefs = {
             "keep": keep,
             "offered_rows": outlook.offered_rows,
             "unshed_latency_s": min(outlook.latency_s(1.0), 1e9),
             "gather_s": self._model.shed_row_s,
         }
-        span_s = None if draining else outlook.span_s
+        whole = draining or self._backlog.behind_rows > 0
+        span_s = None if whole else outlook.span_s
         return self._with_keep(decision, measurement, constraints, keep, span_s)
 
     def _observe(self, measurement: Measurement) -> None:
         self._watch.observe(measurement, self._span_s)
-        if self._backlog is not None:
-            self._backlog.observe(measurement)
+        self._backlog.observe(measurement)
         for source in measurement.sources:
             for part in source.classes:
                 self._offered[part.name] = self._shares.update(part.name, float(part.offered))
