@@ -98,8 +98,9 @@ class BatchMeasurement:
     """What the duration is made of, as far as it is told (`control/batch_parts.py` names them)."""
     busy_s: float | None = None
     """Core seconds of all its tasks, where Spark alone tells of them; None: not told."""
-    stage_tasks: int = 0
-    """How many tasks those were, in all its stages."""
+    rowless_s: float = 0.0
+    """The part of `busy_s` that its tasks would have taken without any row, as far as can be told
+    from its stages (`control/learning/row_work.py`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -82,7 +82,7 @@ class SegmentModel:
             if self.left_out is not None or batch.rows <= 0:
                 continue
             if batch.busy_s is not None:
-                self._row_work.observe(batch.rows, batch.busy_s, batch.stage_tasks)
+                self._row_work.observe(batch.rows, batch.busy_s, batch.rowless_s)
             if expected_s is not None and expected_s > 0.0 and batch.duration_s > 0.0:
                 self._learn_noise(math.log(batch.duration_s / expected_s))
             self.imbalance.learn(delta, batch.rows, batch.tasks)

@@ -33,6 +33,8 @@ from tidegate.spark.measure.staleness import STALE_S
 
 RATE_WINDOW_S = 0.5
 """A rate is counted over at least so long and at least one batch, so a surge shows at once."""
+RATE_CORRECTED = 0.05
+"""The rate told is off the newest one by this share at most, to make up for rows told late."""
 COLD_BATCHES = 3
 """So many first batches of a query run while its executors still load and compile code."""
 HISTORY = 24
@@ -59,7 +61,7 @@ class _QueryView:
     trigger_s: float
     since_s: float
     lag: LagMeter
-    arrived: ToldRate = field(default_factory=lambda: ToldRate(RATE_WINDOW_S))
+    arrived: ToldRate = field(default_factory=lambda: ToldRate(RATE_WINDOW_S, RATE_CORRECTED))
     batches: deque[BatchProgress] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
     spreads: deque[tuple[float, SpreadBatch]] = field(
         default_factory=lambda: deque(maxlen=_REMEMBERED)
@@ -88,7 +90,11 @@ class _QueryView:
             before = self.batches[-1] if self.batches else None
             rows = self.lag.add(batch)
             since_s = None if before is None else before.start_us / 1e6
+            known = self.arrived.known > 0.0
             self.arrived.add(rows if before is not None else 0.0, since_s, batch.start_us / 1e6)
+            if not known:
+                # No rate was told while these rows came: they are in the backlog, if anywhere.
+                self.arrived.untold = 0.0
             spread = spread_of(batch, self.arrived.known)
             if spread is not None:
                 self.spreads.append((batch.end_us / 1e6, spread))
@@ -270,7 +276,7 @@ class AttachedMeter:
             ended_s=progress.end_us / 1e6 + self._clock.shift_s,
             outlier="executors changed" if len(cores) > 1 else outlier,
             busy_s=None if work is None else work.busy_s,
-            stage_tasks=0 if work is None else work.tasks,
+            rowless_s=0.0 if work is None else work.rowless_s,
         )
 
     def _warming(self, view: _QueryView, progress: BatchProgress) -> str | None:

@@ -11,6 +11,8 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from tidegate.control.learning.row_work import StageRun, rowless_s
+
 _BATCH = re.compile(r"batch = (\d+)")
 _MOST_JOBS = 64
 """At most so many jobs are looked at in a tick; a batch without its work is measured as well."""
@@ -22,8 +24,8 @@ class BatchWork:
 
     busy_s: float
     """The sum of their run times."""
-    tasks: int
-    """How many there were, in all stages."""
+    rowless_s: float
+    """The part of it that they would have taken without any row, as far as can be told."""
 
 
 class StageWork:
@@ -54,8 +56,10 @@ class StageWork:
                 break
             self._newest[run_id] = job
             batch_id, work = told
-            before = found.get(batch_id, BatchWork(0.0, 0))
-            found[batch_id] = BatchWork(before.busy_s + work.busy_s, before.tasks + work.tasks)
+            before = found.get(batch_id, BatchWork(0.0, 0.0))
+            found[batch_id] = BatchWork(
+                before.busy_s + work.busy_s, before.rowless_s + work.rowless_s
+            )
         return found
 
     def _job(self, job: int) -> tuple[int, BatchWork] | None:
@@ -64,11 +68,18 @@ class StageWork:
         if str(data.status().toString()) == "RUNNING":
             return None
         batch = _BATCH.search(str(data.description().toString()))
-        busy_ms, tasks = 0, 0
+        runs = []
         stages = data.stageIds().iterator()
         while stages.hasNext():
             stage = self._store.lastStageAttempt(stages.next())
             if str(stage.status().toString()) == "COMPLETE":
-                busy_ms += int(stage.executorRunTime())
-                tasks += int(stage.numTasks())
-        return (int(batch[1]) if batch else -1), BatchWork(busy_ms / 1000.0, tasks)
+                runs.append(
+                    StageRun(
+                        tasks=int(stage.numTasks()),
+                        busy_s=int(stage.executorRunTime()) / 1000.0,
+                        read_rows=int(stage.inputRecords()),
+                        shuffled_rows=int(stage.shuffleReadRecords()),
+                    )
+                )
+        busy_s = sum(run.busy_s for run in runs)
+        return (int(batch[1]) if batch else -1), BatchWork(busy_s, rowless_s(runs))
