@@ -4,8 +4,8 @@ A batch of N rows on k tasks takes D = a(k) + N c(k). Here a(k) = a0 + a1 k is t
 c(k) = w delta / k is the work per row, spread over k tasks with imbalance delta. In a query of
 others, a(k) has a part F / k more: its tasks are many, and cores share what they cost. In the
 steady state N = lambda D, so D = a / (1 - rho) with rho = lambda c. A row waits half a batch on
-average and is done when the next batch ends, so E[T] = 1.5 D. Planning, shedding and sharing all use this
-one formula, solved for the load, the cores, or the share of rows to keep.
+average and is done when the next batch ends, so E[T] = 1.5 D. Planning, shedding and sharing all
+use this one formula, solved for the load, the cores, or the share of rows to keep.
 """
 
 import math
