@@ -33,7 +33,9 @@ def lag_sentence(ticks: Sequence[Measurement]) -> str:
     last = [tick for tick in ticks if tick.lag_rows is not None][-1]
     if not most.lag_rows:
         return "No batch left rows in its source."
-    return f"Rows stayed behind in the source: {lag_words(most)} at most, {lag_words(last)} at last."
+    return (
+        f"Rows stayed behind in the source: {lag_words(most)} at most, {lag_words(last)} at last."
+    )
 
 
 def source_limits(records: Sequence[Record]) -> list[tuple[str, float]]:

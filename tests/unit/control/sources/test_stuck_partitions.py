@@ -47,7 +47,8 @@ def test_a_long_batch_makes_no_partition_stuck() -> None:
 @given(
     st.lists(
         st.tuples(
-            st.integers(0, 3), st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), min_size=3)
+            st.integers(0, 3),
+            st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), min_size=3),
         ),
         max_size=40,
     )
