@@ -1,0 +1,46 @@
+"""A run while it happens, in plain lines: for a terminal that belongs to somebody's program."""
+
+from rich.console import Console
+from rich.text import Text
+
+from tidegate.control.control_failure import ControlFailure
+from tidegate.control.record import Record
+from tidegate.view.changes import again, changes_of, outcome_of, words_of
+
+
+class ChangeLines:
+    """Prints a line for each change and each new note, and nothing for a tick that holds."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._start_s: float | None = None
+        self._wish: Record | None = None
+        self._notes: frozenset[str] = frozenset()
+        self._fails = False
+
+    def show(self, record: Record) -> None:
+        """Show one tick, if there is something new in it."""
+        tick = record.measurement
+        if self._start_s is None:
+            self._start_s = tick.at_s - tick.interval_s
+        at = f"{tick.at_s - self._start_s:.0f} s"
+        self._fails = False
+        for note in record.decision.notes:
+            if note not in self._notes:
+                self.say(f"{at}: {note}")
+        self._notes = frozenset(record.decision.notes)
+        if changes_of(record):
+            if not again(self._wish, record):
+                done = "" if record.acted else f" ({outcome_of(record)})"
+                self.say(f"{at}: {words_of(record)}{done}: {record.decision.reason}")
+            self._wish = record
+
+    def show_failure(self, failure: ControlFailure) -> None:
+        """Say once that nothing controls the queries at the moment."""
+        if not self._fails:
+            self.say(failure.words)
+        self._fails = True
+
+    def say(self, sentence: str) -> None:
+        """Print one line; the console is that of standard error."""
+        self._console.print(Text(f"tidegate: {sentence}"), soft_wrap=True, highlight=False)
