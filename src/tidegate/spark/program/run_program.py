@@ -4,17 +4,19 @@ import atexit
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
+from tidegate.control.rehearsal import rehearse
 from tidegate.spark.loop.attach import Attachment
 from tidegate.spark.program.attacher import Attacher, Refused
 from tidegate.spark.program.ending import ProgramEnded, end_of, prepare_end
 from tidegate.spark.program.hooks import listen
 from tidegate.spark.program.launch import prepare_launch
 from tidegate.spark.program.script import run_script
-from tidegate.spark.program.settings import ProgramSettings, require_records
+from tidegate.spark.program.settings import ProgramSettings, require_records, trial_assembly
 
 
 def run_program(
@@ -37,6 +39,9 @@ def run_program(
     attacher = Attacher(settings, say=say, on_attached=on_attached)
     atexit.register(_end, attacher, on_end, os.getpid())
     listen(attacher)
+    # The models are compiled and loaded while Spark starts, not when the first batch has ended.
+    trial = trial_assembly(settings.attach)
+    threading.Thread(target=rehearse, args=(trial,), name="tidegate-trial", daemon=True).start()
     try:
         run_script(settings.script, settings.arguments)
     except Refused as refusal:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tidegate.control.assembly import Assembly
 from tidegate.control.bounds import Bounds
 from tidegate.errors import AskedWrongly
 from tidegate.spark.loop.assembly import assembly_within, refuse_both, span_of
@@ -53,7 +54,7 @@ def settle(script: Path, arguments: tuple[str, ...], given: Mapping[str, Any]) -
     # The whole path, because the program may change its working directory.
     options["records"] = location_of(options["records"] or f"{RECORDS}/{script.stem}")
     attach = {name: options[name] for name in declared(AttachOptions)}
-    _check_attach(attach)
+    trial_assembly(attach)
     if options["master"] is not None:
         parse_master(options["master"])
     return ProgramSettings(
@@ -82,11 +83,14 @@ def require_records(records: str) -> None:
         ) from None
 
 
-def _check_attach(attach: Mapping[str, Any]) -> None:
-    """Everything that can be refused without a session: durations, periods, bounds."""
+def trial_assembly(attach: Mapping[str, Any]) -> Assembly:
+    """The assembly of these options before there is a session, whose master may set the bounds.
+
+    It refuses all that can be refused without a session: durations, periods, bounds.
+    """
     refuse_both(attach["cores"], attach["executors"])
     bounds = (span_of(name, attach[name]) for name in ("cores", "executors") if attach[name])
-    assembly_within(Bounds(*next(bounds, (1, 1))), attach)
+    return assembly_within(Bounds(*next(bounds, (1, 1))), attach)
 
 
 def _setting(text: str) -> tuple[str, str]:
