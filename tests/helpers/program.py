@@ -21,11 +21,16 @@ _ROW = re.compile(r"^\|(.+)\|$")
 class RunningProgram:
     """A child process in a group of its own, as a job of a shell has; use it in a `with` block."""
 
-    def __init__(self, directory: Path, command: list[str]) -> None:
+    def __init__(self, directory: Path, command: list[str], **environment: str) -> None:
         self._out, self._err = directory / "stdout.txt", directory / "stderr.txt"
         with self._out.open("w") as out, self._err.open("w") as err:
             self.process = subprocess.Popen(
-                command, stdout=out, stderr=err, cwd=directory, start_new_session=True
+                command,
+                stdout=out,
+                stderr=err,
+                cwd=directory,
+                env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", **environment},
+                start_new_session=True,
             )
 
     def __enter__(self) -> "RunningProgram":

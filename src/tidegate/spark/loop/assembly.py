@@ -34,10 +34,10 @@ def assembly_of(
 ) -> Assembly:
     """The assembly for these options (all filled in), checked against the session's master."""
     master = parse_master(str(session.sparkContext.master))
-    per_executor = 1 if master.in_one_process else cores_per_executor(session)
-    bounds = bounds_of(given["cores"], given["executors"], session, per_executor)
     if not master.in_one_process:
         refuse_dynamic_allocation(session)
+    per_executor = 1 if master.in_one_process else cores_per_executor(session)
+    bounds = bounds_of(given["cores"], given["executors"], session, per_executor)
     return assembly_within(bounds, given, cores_per_executor=per_executor, classes=classes)
 
 

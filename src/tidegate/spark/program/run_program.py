@@ -45,6 +45,8 @@ def run_program(
     try:
         run_script(settings.script, settings.arguments)
     except Refused as refusal:
+        atexit.unregister(_end)  # there is nothing to sum up
+        attacher.stop()
         raise refusal.error from None
     except BaseException as error:
         end_of(error)
