@@ -4,15 +4,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
 
 from tidegate.commands.option_flags import takes_flags
-from tidegate.commands.output import complain, err, out
-from tidegate.errors import AskedWrongly, TidegateError
+from tidegate.commands.output import out
 from tidegate.spark.options import ProgramOptions, declared
 
 if TYPE_CHECKING:
     from tidegate.spark.loop.attach import Attachment
     from tidegate.spark.program.settings import ProgramSettings
+    from tidegate.view.live.lines import ChangeLines
 
 ARGUMENTS_ARE_ITS_OWN = {"allow_interspersed_args": False}
 """For the parser: what comes after the script belongs to the script."""
@@ -77,42 +78,32 @@ def _run(settings: "ProgramSettings") -> None:
     from tidegate.spark.program.run_program import run_program
     from tidegate.view.live.lines import ChangeLines
 
-    lines = ChangeLines(err)
-
-    def watch(attachment: "Attachment") -> None:
-        if not settings.quiet:
-            attachment.watchers.append(lines.show)
-        attachment.failure_watchers.append(lines.show_failure)
-
-    def tell(attachments: "list[Attachment]") -> None:
-        if not settings.quiet:
-            _tell(settings, attachments)
-
-    say = (lambda sentence: None) if settings.quiet else lines.say
-    run_program(settings, say=say, on_attached=watch, on_end=tell)
+    console = Console(stderr=True, quiet=settings.quiet)
+    lines = ChangeLines(console)
+    run_program(
+        settings,
+        say=lines.say,
+        on_attached=lambda attachment: attachment.watchers.append(lines.show),
+        on_end=lambda attachments: _tell(settings, attachments, lines, console),
+    )
 
 
-def _tell(settings: "ProgramSettings", attachments: "list[Attachment]") -> None:
+def _tell(
+    settings: "ProgramSettings",
+    attachments: "list[Attachment]",
+    lines: "ChangeLines",
+    console: Console,
+) -> None:
     """The summary at the end, beside the program's output."""
     from tidegate.view.summary import summarise
 
     if not attachments:
-        complain(TidegateError("the program started no Spark session, so nothing was attached"))
+        lines.say("the program started no Spark session, so nothing was attached")
         return
     recorded = [list(one.records) for one in attachments if one.records]
     for records in recorded:
-        try:
-            summary = summarise(records)
-        except AskedWrongly as error:
-            complain(error)
-            continue
-        err.print(summary.table(f"tidegate run {settings.script.name}"))
+        console.print(summarise(records).table(f"tidegate run {settings.script.name}"))
     if recorded:
-        err.print(
-            f"records: {settings.records}; tidegate explain and tidegate replay read them",
-            soft_wrap=True,
-            highlight=False,
-            markup=False,
-        )
+        lines.say(f"records are in {settings.records}, for tidegate explain and tidegate replay")
     else:
-        complain(TidegateError("the program ended before the first tick, so nothing was recorded"))
+        lines.say("the program ended before the first tick, so nothing was recorded")

@@ -1,5 +1,6 @@
 """Attaches to a program's Spark application as soon as the program has a session."""
 
+import logging
 import threading
 from collections.abc import Callable
 
@@ -9,10 +10,12 @@ from pyspark.sql import SparkSession
 from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.logs import reason
 from tidegate.spark.foreign_session import use_this_interpreter
-from tidegate.spark.kafka.connector import add_connector
+from tidegate.spark.kafka.connector import add_connector, has_connector
 from tidegate.spark.loop.attach import Attachment, attach_to_all
 from tidegate.spark.master import parse_master
 from tidegate.spark.program.settings import ProgramSettings
+
+log = logging.getLogger("tidegate")
 
 EXAMPLE_MASTER = "local-cluster[3,1,1024]"
 
@@ -72,12 +75,20 @@ class Attacher:
     def kafka(self, session: SparkSession) -> None:
         """Give the session Kafka's connector, which pyspark does not bring."""
         if self._settings.kafka is not False:
-            self._do(lambda: add_connector(session))
+            self._do(lambda: self._bring_connector(session))
 
     def stop(self) -> None:
         """End control; queries and executors stay as they are."""
         for attachment in self.attachments:
-            attachment.stop()
+            try:
+                attachment.stop()
+            except Exception as error:  # Spark may be gone already, in whatever way
+                log.warning("control did not end well: %s", reason(error))
+
+    def _bring_connector(self, session: SparkSession) -> None:
+        if not has_connector(session):
+            self._say("this session has no Kafka connector, so it gets Tidegate's")
+            add_connector(session)
 
     def _attach(self, session: SparkSession) -> None:
         options = dict(self._settings.attach)
@@ -96,7 +107,7 @@ class Attacher:
             )
         use_this_interpreter(session)
         if self._settings.kafka:
-            add_connector(session)
+            self._bring_connector(session)
         attachment = attach_to_all(session, **options)
         self.attachments.append(attachment)
         self._on_attached(attachment)
@@ -108,10 +119,10 @@ class Attacher:
         except TidegateError as error:
             self._refuse(error)
         except Exception as error:
-            self._say(f"unexpected {reason(error)}; the program runs on without Tidegate")
+            log.warning("unexpected %s; the program runs on without Tidegate", reason(error))
 
     def _refuse(self, error: TidegateError) -> None:
         """End the program; from another thread that is not possible, so it runs on."""
         if threading.current_thread() is threading.main_thread():
             raise Refused(error)
-        self._say(f"{error}; the program runs on without Tidegate")
+        log.warning("%s; the program runs on without Tidegate", error)

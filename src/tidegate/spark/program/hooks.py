@@ -5,7 +5,8 @@ builder, `SparkSession(context)`, `newSession`), PySpark calls the constructor o
 however it names a format, the method `format` of a reader or a writer.
 """
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, Protocol
 
@@ -13,8 +14,6 @@ from pyspark.sql import DataFrameReader, DataFrameWriter, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
 KAFKA = "kafka"
-_REMOTE = "spark.remote"
-_MODE = "spark.api.mode"
 _WITH_FORMATS = (DataStreamReader, DataStreamWriter, DataFrameReader, DataFrameWriter)
 
 
@@ -56,6 +55,16 @@ def listen(listener: Listener) -> Callable[[], None]:
     return unlisten
 
 
+def uses_connect(options: Mapping[str, Any]) -> bool:
+    """Whether a session with these options would be one of Spark Connect, as PySpark decides it."""
+    if "spark.remote" in options or {"SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"} & set(
+        os.environ
+    ):
+        return True
+    mode = options.get("spark.api.mode", os.environ.get("SPARK_API_MODE", ""))
+    return str(mode).lower() == "connect"
+
+
 def _after_session(before: Callable[..., Any], listener: Listener) -> Callable[..., Any]:
     def made(self: SparkSession, *given: Any, **named: Any) -> None:
         before(self, *given, **named)
@@ -66,8 +75,7 @@ def _after_session(before: Callable[..., Any], listener: Listener) -> Callable[.
 
 def _before_remote(before: Callable[..., Any], listener: Listener) -> Callable[..., Any]:
     def built(self: Any, *given: Any, **named: Any) -> Any:
-        options = self._options
-        if _REMOTE in options or str(options.get(_MODE, "")).lower() == "connect":
+        if uses_connect(self._options):
             listener.remote()
         return before(self, *given, **named)
 

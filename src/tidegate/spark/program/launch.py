@@ -9,11 +9,10 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from pyspark.sql.utils import is_remote
-
 from tidegate.errors import AskedWrongly
 from tidegate.spark.java import use_java
 from tidegate.spark.master import Master, parse_master, require_answer
+from tidegate.spark.program.hooks import uses_connect
 from tidegate.spark.program.settings import ProgramSettings
 
 SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
@@ -27,7 +26,7 @@ def under_spark_submit() -> bool:
 
 def prepare_launch(settings: ProgramSettings, directory: Path) -> None:
     """Prepare the environment in which the program starts Spark; `directory` outlives it."""
-    if is_remote():
+    if uses_connect({}):
         raise AskedWrongly(
             "SPARK_REMOTE or another variable of Spark Connect is set, whose driver is another"
             " process; Tidegate runs inside the driver, so unset it"

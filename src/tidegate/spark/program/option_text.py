@@ -1,6 +1,7 @@
 """An option's value as a person writes it, on the command line or in a file: `1:20`, `95`, `5s`."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, get_origin
 
 from tidegate.control.bounds import parse_span
 from tidegate.errors import AskedWrongly
@@ -17,10 +18,10 @@ def option_value(option: Declared, written: Any) -> Any:
         return _count(option.name, written)
     if option.type == int | None and isinstance(written, str):
         if not written.strip().isdecimal():
-            raise AskedWrongly(
-                f"{option.name} {written}: expected a whole number. {option.help}"
-            ) from None
+            raise AskedWrongly(f"{option.name} {written}: expected a whole number. {option.help}")
         return int(written)
+    if get_origin(option.type) is Sequence and isinstance(written, str):
+        return (written,)
     return tuple(written) if isinstance(written, list) else written
 
 

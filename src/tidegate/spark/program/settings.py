@@ -1,5 +1,6 @@
 """What a program is run with, checked in full before the program or Spark starts."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +46,8 @@ def settle(script: Path, arguments: tuple[str, ...], given: Mapping[str, Any]) -
     if not script.is_file():
         what = "is a directory" if script.is_dir() else "does not exist"
         raise AskedWrongly(f"{script} {what}; give the path of a PySpark program in Python")
+    if not os.access(script, os.R_OK):
+        raise AskedWrongly(f"{script} cannot be read; make it readable for this user")
     options = filled(ProgramOptions, given)
     if options["target"] is None:
         raise AskedWrongly(

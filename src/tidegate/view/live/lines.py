@@ -3,7 +3,6 @@
 from rich.console import Console
 from rich.text import Text
 
-from tidegate.control.control_failure import ControlFailure
 from tidegate.control.record import Record
 from tidegate.view.changes import again, changes_of, outcome_of, words_of
 
@@ -16,7 +15,6 @@ class ChangeLines:
         self._start_s: float | None = None
         self._wish: Record | None = None
         self._notes: frozenset[str] = frozenset()
-        self._fails = False
 
     def show(self, record: Record) -> None:
         """Show one tick, if there is something new in it."""
@@ -24,7 +22,6 @@ class ChangeLines:
         if self._start_s is None:
             self._start_s = tick.at_s - tick.interval_s
         at = f"{tick.at_s - self._start_s:.0f} s"
-        self._fails = False
         for note in record.decision.notes:
             if note not in self._notes:
                 self.say(f"{at}: {note}")
@@ -34,12 +31,6 @@ class ChangeLines:
                 done = "" if record.acted else f" ({outcome_of(record)})"
                 self.say(f"{at}: {words_of(record)}{done}: {record.decision.reason}")
             self._wish = record
-
-    def show_failure(self, failure: ControlFailure) -> None:
-        """Say once that nothing controls the queries at the moment."""
-        if not self._fails:
-            self.say(failure.words)
-        self._fails = True
 
     def say(self, sentence: str) -> None:
         """Print one line; the console is that of standard error."""
