@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+import tidegate
 from tidegate.commands.option_flags import takes_flags
 from tidegate.commands.output import out
 from tidegate.spark.options import ProgramOptions, declared
@@ -21,7 +22,9 @@ ARGUMENTS_ARE_ITS_OWN = {"allow_interspersed_args": False}
 
 def _print_submit_path(asked: bool) -> None:
     if asked:
-        out.print(str(Path(__file__).with_name("submit.py")), soft_wrap=True, highlight=False)
+        out.print(
+            str(Path(tidegate.__file__).with_name("submit.py")), soft_wrap=True, highlight=False
+        )
         raise typer.Exit
 
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 if __name__ == "__main__":
-    root = str(Path(__file__).resolve().parents[2])
+    root = str(Path(__file__).resolve().parents[1])
     if not sys.flags.safe_path:
         # Python put the directory of this file there, whose modules are nobody's to import.
         sys.path[0] = root
