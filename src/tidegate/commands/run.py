@@ -8,7 +8,6 @@ from rich.console import Console
 
 import tidegate
 from tidegate.commands.option_flags import takes_flags
-from tidegate.commands.output import out
 from tidegate.spark.options import ProgramOptions, declared
 
 if TYPE_CHECKING:
@@ -22,9 +21,7 @@ ARGUMENTS_ARE_ITS_OWN = {"allow_interspersed_args": False}
 
 def _print_submit_path(asked: bool) -> None:
     if asked:
-        out.print(
-            str(Path(tidegate.__file__).with_name("submit.py")), soft_wrap=True, highlight=False
-        )
+        print(Path(tidegate.__file__).with_name("submit.py"))
         raise typer.Exit
 
 
@@ -103,10 +100,14 @@ def _tell(
     if not attachments:
         lines.say("the program started no Spark session, so nothing was attached")
         return
-    recorded = [list(one.records) for one in attachments if one.records]
-    for records in recorded:
+    measured = [
+        records
+        for records in (list(one.records) for one in attachments)
+        if any(record.measurement.segments for record in records)
+    ]
+    for records in measured:
         console.print(summarise(records).table(f"tidegate run {settings.script.name}"))
-    if recorded:
+    if measured:
         lines.say(f"records are in {settings.records}, for tidegate explain and tidegate replay")
     else:
-        lines.say("the program ended before the first tick, so nothing was recorded")
+        lines.say("no streaming query ran for as long as a tick, so nothing was measured")

@@ -56,3 +56,14 @@ def test_a_note_is_said_when_it_is_new() -> None:
         for one, note in zip(records, notes, strict=True)
     ]
     assert shown(noted) == ["tidegate: 1 s: late", "tidegate: 4 s: late", "tidegate: 4 s: full"]
+
+
+def test_a_note_that_was_said_already_is_not_repeated() -> None:
+    out = io.StringIO()
+    lines = ChangeLines(Console(file=out))
+    lines.say("nothing to scale: only measured; give a master")
+    (record,) = surge(1)
+    lines.show(decided(record, replace(hold("ok"), notes=("nothing to scale: only measured",))))
+    assert out.getvalue().splitlines() == [
+        "tidegate: nothing to scale: only measured; give a master"
+    ]

@@ -15,6 +15,8 @@ class ChangeLines:
         self._start_s: float | None = None
         self._wish: Record | None = None
         self._notes: frozenset[str] = frozenset()
+        self._said: list[str] = []
+        """What others said here: a note that says the same is not printed again."""
 
     def show(self, record: Record) -> None:
         """Show one tick, if there is something new in it."""
@@ -23,15 +25,19 @@ class ChangeLines:
             self._start_s = tick.at_s - tick.interval_s
         at = f"{tick.at_s - self._start_s:.0f} s"
         for note in record.decision.notes:
-            if note not in self._notes:
-                self.say(f"{at}: {note}")
+            if note not in self._notes and not any(one.startswith(note) for one in self._said):
+                self._print(f"{at}: {note}")
         self._notes = frozenset(record.decision.notes)
         if changes_of(record):
             if not again(self._wish, record):
                 done = "" if record.acted else f" ({outcome_of(record)})"
-                self.say(f"{at}: {words_of(record)}{done}: {record.decision.reason}")
+                self._print(f"{at}: {words_of(record)}{done}: {record.decision.reason}")
             self._wish = record
 
     def say(self, sentence: str) -> None:
-        """Print one line; the console is that of standard error."""
+        """Print a sentence that is in no record."""
+        self._said.append(sentence)
+        self._print(sentence)
+
+    def _print(self, sentence: str) -> None:
         self._console.print(Text(f"tidegate: {sentence}"), soft_wrap=True, highlight=False)
