@@ -50,12 +50,16 @@ def test_a_change_that_is_held_back_again_and_again_is_said_once() -> None:
 
 def test_a_note_is_said_when_it_is_new() -> None:
     records = surge(4)
-    notes = [("late",), ("late",), (), ("late", "full")]
+    notes = [("late by 2 s",), ("late by 3.5 s",), (), ("late by 2 s", "full")]
     noted = [
         decided(one, replace(hold("nothing to do"), notes=note))
         for one, note in zip(records, notes, strict=True)
     ]
-    assert shown(noted) == ["tidegate: 1 s: late", "tidegate: 4 s: late", "tidegate: 4 s: full"]
+    assert shown(noted) == [
+        "tidegate: 1 s: late by 2 s",
+        "tidegate: 4 s: late by 2 s",
+        "tidegate: 4 s: full",
+    ]
 
 
 def test_a_note_that_was_said_already_is_not_repeated() -> None:

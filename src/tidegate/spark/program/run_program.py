@@ -32,10 +32,10 @@ def run_program(
     threads that Python waits for, and functions that the program registered for the exit.
     """
     require_records(settings.records)
+    prepare_end()
     directory = Path(tempfile.mkdtemp(prefix="tidegate-run-"))
     atexit.register(_remove, directory, os.getpid())
     prepare_launch(settings, directory)
-    prepare_end()
     attacher = Attacher(settings, say=say, on_attached=on_attached)
     atexit.register(_end, attacher, on_end, os.getpid())
     listen(attacher)
