@@ -51,10 +51,9 @@ def lines_for_everybody(lines: list[str]) -> Iterator[int]:
         server.shutdown(socket.SHUT_RDWR)
 
 
-def assert_recorded(directory: Path, name: str) -> None:
-    """Its queries were measured, and `explain` and `replay` read what was recorded."""
+def assert_explained(directory: Path, name: str) -> None:
+    """`explain` tells of a change, and `replay` decides as it was recorded."""
     records = read_records(directory / "out" / "run" / name)
-    assert any(record.measurement.segments for record in records)
     for command in ("explain", "replay"):
         words = tidegate_run()[:-1]
         told = subprocess.run(
@@ -65,7 +64,9 @@ def assert_recorded(directory: Path, name: str) -> None:
         )
         assert told.returncode == 0, told.stderr
         document = json.loads(told.stdout)
-        if command == "replay":
+        if command == "explain":
+            assert "cores 2 to 1" in told.stdout
+        else:
             (run,) = document["runs"]
             assert run["ticks"] == run["same"] == len(records)
 
@@ -85,7 +86,6 @@ def test_windowed_words_of_a_socket_are_all_counted_and_ctrl_c_is_the_programs(t
         assert "tidegate/" not in program.stderr, "the program's traceback has frames of ours"
         assert "seconds within target" in program.stderr
         assert "tidegate" not in program.stdout
-    assert_recorded(tmp_path, "structured_network_wordcount_windowed")
 
 
 def test_words_of_a_topic_are_all_counted_and_the_connector_is_brought(
@@ -108,7 +108,7 @@ def test_words_of_a_topic_are_all_counted_and_the_connector_is_brought(
         assert program.wait() == -signal.SIGTERM
     assert "cores 2 to 1: " in program.stderr
     assert words_counted(program.stdout) == expected
-    assert_recorded(tmp_path, "structured_kafka_wordcount")
+    assert_explained(tmp_path, "structured_kafka_wordcount")
 
 
 def recorded_segments(directory: Path, name: str) -> bool:
