@@ -14,6 +14,7 @@ from tidegate.control.controller import Controller
 from tidegate.control.decision import Decision
 from tidegate.control.measurement import Measurement
 from tidegate.errors import AskedWrongly
+from tidegate.spark.loop.all_queries import QueriesOfAllSessions
 from tidegate.spark.loop.assembly import assembly_of
 from tidegate.spark.loop.boundary import (
     BatchBoundary,
@@ -54,8 +55,24 @@ def attach(
     recorded, but nothing is changed. docs/options.md lists the options; docs/attach.md explains
     the rest.
     """
-    given = filled(AttachOptions, options)
     session, queries = _what(spark_or_query)
+    query = spark_or_query if isinstance(spark_or_query, StreamingQuery) else None
+    return _attached(session, query, queries, options)
+
+
+def attach_to_all(session: SparkSession, **options: Unpack[AttachOptions]) -> "Attachment":
+    """The same for all queries of the Spark application, of whichever of its sessions."""
+    queries = QueriesOfAllSessions(session)
+    return _attached(session, None, queries, options)
+
+
+def _attached(
+    session: SparkSession,
+    query: StreamingQuery | None,
+    queries: Callable[[], Sequence[StreamingQuery]],
+    options: AttachOptions,
+) -> "Attachment":
+    given = filled(AttachOptions, options)
     if given["target"] is None:
         raise AskedWrongly("attach needs a target: give target='5 seconds'")
     master = parse_master(str(session.sparkContext.master))
@@ -74,7 +91,7 @@ def attach(
             note = f"{master.url} has no executors to scale: queries are only measured and recorded"
         attachment = Attachment(
             session,
-            spark_or_query if isinstance(spark_or_query, StreamingQuery) else None,
+            query,
             new_controller(assembly),
             negotiator,
             AttachedMeter(
