@@ -13,7 +13,7 @@ from tidegate.spark.batch.checkpoint import Checkpoint, describe
 from tidegate.spark.batch.migration import Migration, idle
 from tidegate.spark.foreign_session import require_workers
 from tidegate.spark.master import on_this_machine
-from tidegate.spark.sink_formats import check_sinks
+from tidegate.spark.sinks.of_format import check_sinks
 from tidegate.spark.state.files import Durable
 
 _LOG = logging.getLogger("tidegate")
