@@ -24,7 +24,11 @@ def graph(spark, *sink, **options):
         ("xml", {}, "sink 'xml': the format 'xml' writes files and needs a path"),
         ("csv", {"path": "s3a://KEY:SECRET@bucket/x"}, r"sink 'csv': the path s3a://\*\*\*@bucket"),
         ("json", {"path": "x", "mode": "overwrite"}, "sink 'json': mode='overwrite' is not an opt"),
-        ("orc", {"path": "x", "partition_by": "valu"}, "partition_by: there is no column 'valu'; d"),
+        (
+            "orc",
+            {"path": "x", "partition_by": "valu"},
+            "partition_by: there is no column 'valu'; d",
+        ),
     ],
 )
 def test_a_wrong_format_is_refused_by_start_and_leaves_nothing(

@@ -17,7 +17,6 @@ from tidegate.spark.batch.sinks import SinkFailed, write_sink
 from tidegate.spark.owner.epochs import Fenced
 from tidegate.spark.sinks.attempt import Attempt
 
-
 SEVENTH = Attempt("shop", "store", "a1b2c3d4-0000-4000-8000-000000000000", 7)
 
 
