@@ -20,6 +20,7 @@ from tidegate.spark.batch.next_allocation import NextAllocation
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
 from tidegate.spark.batch.report import Reports, TaskReport
 from tidegate.spark.batch.sinks import write_sink
+from tidegate.spark.kafka.channel_topic import ChannelTopic
 from tidegate.spark.sinks.attempt import Attempt
 from tidegate.spark.sinks.of_format import FormatSink
 from tidegate.spark.state.version import Version
@@ -123,7 +124,8 @@ class SparkWork:
             log = Log(self.checkpoint.channel(name))
             rows = self.compiler.channel_rows(write, self._frames)
             passes = name in self.compiler.traced
-            task = ChannelTask(name, log.data, self.batch_id, self.told.accumulator, passes)
+            topic = ChannelTopic.of(self.pipeline, write.channel, self.checkpoint.root.url)
+            task = ChannelTask(name, log.data, self.batch_id, self.told.accumulator, passes, topic)
             files = rows.mapInArrow(_callable(task), FILES).toArrow()
             written[name] = list(
                 zip(files["file"].to_pylist(), files["rows"].to_pylist(), strict=True)
