@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tidegate.errors import AskedWrongly
 from tidegate.pipelines.graph import Channel, Graph
-from tidegate.spark.kafka.record_stream import RECORD_BYTES, RecordWriter, fetched
+from tidegate.spark.kafka.record_stream import RECORD_BYTES, TopicWriter, fetched
 from tidegate.spark.kafka.reference import RecordsReference
 from tidegate.spark.kafka.topics import create_topic, delete_before, topic_config
 
@@ -100,7 +100,7 @@ class ChannelTopic:
     ) -> str:
         """Write the blocks of a task, and return the name by which `read` finds them."""
         place = (self.topic, task % self.partitions)
-        stream = RecordWriter(self.client, place, name)
+        stream = TopicWriter(self.client, place, name)
         with pa.ipc.new_stream(pa.PythonFile(stream, mode="w"), schema) as writer:
             for block in blocks:
                 writer.write_batch(block)

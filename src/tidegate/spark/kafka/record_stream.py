@@ -23,7 +23,7 @@ _POLL_S = 0.2
 _AT_ONCE = 100
 
 
-class RecordWriter(io.RawIOBase):
+class TopicWriter(io.RawIOBase):
     """Takes bytes, and sends them to a partition in records of bounded size."""
 
     def __init__(self, settings: Mapping[str, str], place: tuple[str, int], name: str) -> None:
