@@ -57,7 +57,15 @@ class Feed:
         return reader.load().selectExpr("CAST(key AS STRING) AS k", *columns)
 
 
-Start = Callable[[SparkSession, Feed, Path], Any]
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A contender that runs."""
+
+    query: Any
+    stop: Callable[[], None]
+
+
+Start = Callable[[SparkSession, Feed, Path], Started]
 
 
 def fill(spark: SparkSession, servers: str, topic: str, keys: int, rows: int) -> None:
@@ -75,11 +83,11 @@ def fill(spark: SparkSession, servers: str, topic: str, keys: int, rows: int) ->
 def ours(*columns: str) -> Start:
     """Our keyed operator; with the column `timestamp` it notes when rows arrived."""
 
-    def start(spark: SparkSession, feed: Feed, place: Path) -> Any:
+    def start(spark: SparkSession, feed: Feed, place: Path) -> Started:
         arrival = "timestamp" if "timestamp" in columns else None
         flow = tg.pipeline("bench", feed.stream(spark, *columns), arrival=arrival)
         run = flow.keyed("counts", tg.count(), key="k").to("noop").start(str(place), tasks=CORES)
-        return run.queries["main"]
+        return Started(run.queries["main"], run.stop)
 
     return start
 
@@ -87,7 +95,7 @@ def ours(*columns: str) -> Start:
 def aggregation(provider: str, changelog: bool = False) -> Start:
     """Spark's own aggregation on one of its state stores."""
 
-    def start(spark: SparkSession, feed: Feed, place: Path) -> Any:
+    def start(spark: SparkSession, feed: Feed, place: Path) -> Started:
         spark.conf.set("spark.sql.streaming.stateStore.providerClass", provider)
         spark.conf.set(CHANGELOG, str(changelog).lower())
         return _to_noop(feed.stream(spark).groupBy("k").count(), place)
@@ -106,15 +114,16 @@ def _shuffled(frame: DataFrame) -> DataFrame:
 def part(step: Callable[[DataFrame], DataFrame]) -> Start:
     """A query that only reads, and does one part of the work."""
 
-    def start(spark: SparkSession, feed: Feed, place: Path) -> Any:
+    def start(spark: SparkSession, feed: Feed, place: Path) -> Started:
         return _to_noop(step(feed.stream(spark)), place)
 
     return start
 
 
-def _to_noop(frame: DataFrame, place: Path) -> Any:
+def _to_noop(frame: DataFrame, place: Path) -> Started:
     writer = frame.writeStream.outputMode("update").format("noop")
-    return writer.option("checkpointLocation", str(place)).start()
+    query = writer.option("checkpointLocation", str(place)).start()
+    return Started(query, query.stop)
 
 
 CONTENDERS: dict[str, Start] = {
@@ -146,14 +155,15 @@ class Measured:
         return self.rows / sum(self.seconds)
 
 
-def measure(query: Any, feed: Feed, into: Measured) -> int:
+def measure(started: Started, feed: Feed, into: Measured) -> int:
     """Wait until the topic is read, stop the query, and return the rows that it took."""
+    query = started.query
     until = time.monotonic() + PATIENCE_S
     while sum(batch["numInputRows"] for batch in query.recentProgress) < feed.rows:
         if query.awaitTermination(0.2) or time.monotonic() > until:
             raise TidegateError(f"a contender did not read topic '{feed.topic}' to its end")
     batches = [batch for batch in query.recentProgress if batch["numInputRows"]]
-    query.stop()
+    started.stop()
     for batch in batches[1:-1]:
         into.rows += batch["numInputRows"]
         into.seconds.append(batch["durationMs"]["triggerExecution"] / 1000)
@@ -214,8 +224,8 @@ def _in_turn(
     """Measure each contender twice, the second time in the opposite order."""
     found = {name: Measured() for name in contenders}
     for turn, name in enumerate([*contenders, *reversed(contenders)]):
-        query = contenders[name](spark, feed, root / str(turn))
-        took = measure(query, feed, found[name])
+        started = contenders[name](spark, feed, root / str(turn))
+        took = measure(started, feed, found[name])
         options.say(f"{feed.topic}: {name}: {took:,} records, {found[name].rows_per_s:,.0f} rows/s")
     return found
 

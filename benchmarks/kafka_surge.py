@@ -67,7 +67,7 @@ def _pipeline(options: Options, seconds: float) -> tuple[list[dict[str, Any]], l
         contenders.append(("static peak", "static", peak))
     results = []
     options.say(f"starting a broker and {CORES[1]} executors")
-    spark = session(f"local-cluster[{CORES[1]},1,768]", "bench-kafka-surge", kafka=True)
+    spark = session(f"local-cluster[{CORES[1]},1,1024]", "bench-kafka-surge", kafka=True)
     try:
         for name, policy, cores in contenders:
             options.say(f"{name}: {seconds:.0f} s of load")
