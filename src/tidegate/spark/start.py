@@ -31,7 +31,9 @@ from tidegate.spark.batch.report import Reports
 from tidegate.spark.batch.segment import SegmentRun
 from tidegate.spark.batch.traces import FIELD
 from tidegate.spark.checks import check_start
+from tidegate.spark.kafka.broker_watch import watch_brokers
 from tidegate.spark.kafka.channel_topic import ChannelTopic, topics_of
+from tidegate.spark.kafka.source_checks import check_sources
 from tidegate.spark.loop.assembly import assembly_of
 from tidegate.spark.loop.loop import ControlLoop
 from tidegate.spark.loop.negotiate import executors_up, task_cpus
@@ -67,6 +69,7 @@ def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run
     session = _session(graph)
     with _usable(checkpoint):
         declared = check_start(graph, session, checkpoint, given)
+        sources = check_sources(graph, session, checkpoint)
     assembly = None
     if given["target"] is not None:
         assembly = assembly_of(session, given, classes=_classes(graph))
@@ -87,6 +90,7 @@ def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run
             run.stop()
         raise
     run._watch()
+    watch_brokers(graph.name, sources, run._supervisor.wait)
     start_workers(session)
     return run
 

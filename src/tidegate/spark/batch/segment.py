@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.control.shedding.next_batch import time_gathering_s
 from tidegate.pipelines.graph import Segment, Sink
+from tidegate.spark.batch.ahead import AheadRows
 from tidegate.spark.batch.anchors import Anchors, working_executors
 from tidegate.spark.batch.backpressure import Backpressure
 from tidegate.spark.batch.batch_clock import BatchClock
@@ -73,6 +74,7 @@ class SegmentRun:
     """The thread that runs a batch now."""
     _begun_us: int | None = None
     """When the last batch of this run was planned; rows of the next batch arrive from then on."""
+    _ahead: AheadRows = field(init=False)
     _backpressure: Backpressure = field(init=False)
     _counts: SourceTotals = field(init=False)
     _transactions: Transactions = field(init=False)
@@ -83,6 +85,7 @@ class SegmentRun:
     def __post_init__(self) -> None:
         ledger = Ledger(self.checkpoint.segment(self.segment.name).below("counts"))
         self._counts = SourceTotals(self.segment, self.compiler.sources, ledger)
+        self._ahead = AheadRows(self.pipeline)
         self._backpressure = Backpressure.of(self.segment, self.checkpoint, self.pipeline)
         self._transactions = Transactions(
             self.segment,
@@ -174,6 +177,7 @@ class SegmentRun:
                 self.segment.name,
             )
             return
+        self._ahead.look(done.reports, done.plan.at_us)
         self.results.append(
             BatchResult(
                 segment=self.segment.name,

@@ -29,6 +29,7 @@ from tidegate.spark.loop.negotiate import (
     cores_there,
     executors_expected,
 )
+from tidegate.spark.loop.attached_queries import AttachedQueries
 from tidegate.spark.loop.recorder import recorder
 from tidegate.spark.loop.ticker import Ticker
 from tidegate.spark.master import Master, parse_master
@@ -69,10 +70,11 @@ def attach_to_all(session: SparkSession, **options: Unpack[AttachOptions]) -> "A
 def _attached(
     session: SparkSession,
     query: StreamingQuery | None,
-    queries: Callable[[], Sequence[StreamingQuery]],
+    running: Callable[[], Sequence[StreamingQuery]],
     options: AttachOptions,
 ) -> "Attachment":
     given = filled(AttachOptions, options)
+    queries = AttachedQueries(running)
     if given["target"] is None:
         raise AskedWrongly("attach needs a target: give target='5 seconds'")
     master = parse_master(str(session.sparkContext.master))
@@ -101,6 +103,7 @@ def _attached(
                 StageWork(session).read,
                 lambda: up_since_s(session),
             ),
+            queries,
             tick_s=assembly.tick_s,
             place=None if given["records"] is None else Durable(str(given["records"])),
             note=note,
@@ -142,6 +145,7 @@ class Attachment(Ticker):
         controller: Controller,
         negotiator: Negotiator,
         meter: AttachedMeter,
+        queries: AttachedQueries,
         *,
         tick_s: float,
         place: Durable | None,
@@ -153,6 +157,7 @@ class Attachment(Ticker):
             controller, negotiator, name=str(name), tick_s=tick_s, writer=writer, place=place
         )
         self.meter = meter
+        self._queries = queries
         self._context: Any = session.sparkContext._jsc.sc()
         self._query = query
         self._note = note
@@ -172,7 +177,11 @@ class Attachment(Ticker):
     @property
     def over(self) -> bool:
         """Whether the query it was attached to, or the whole application, has ended."""
-        return not self.alive
+        if self.alive:
+            return False
+        if not self._context.isStopped():
+            self._queries()  # tells why the query has ended
+        return True
 
     def measure(self, now_s: float) -> Measurement:
         """Measure the tick that ends now from the queries' progress reports."""

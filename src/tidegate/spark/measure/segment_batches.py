@@ -20,7 +20,7 @@ from tidegate.spark.measure.batch_parts import batch_parts
 from tidegate.spark.measure.lag_meter import LagMeter
 from tidegate.spark.measure.progress import BatchProgress
 from tidegate.spark.measure.query_meter import QueryMeter
-from tidegate.spark.measure.running_batch import kept_stamps, offered_stamps, since
+from tidegate.spark.measure.running_batch import kept_stamps, offered_stamps, since, until
 
 _REMEMBERED = 64
 _SOURCE_WINDOW_S = 1.0
@@ -173,8 +173,11 @@ class SegmentBatches:
         self.completed.nothing(until_s)
 
     def _finished(self, result: BatchResult, progress: BatchProgress) -> FinishedBatch:
-        kept = BatchStamps(merged(kept_stamps(result.reports, self._mixed)), progress.end_us)
+        planned_us = result.plan.at_us
+        arrived = until(merged(kept_stamps(result.reports, self._mixed)), planned_us)
+        kept = BatchStamps(arrived, progress.end_us)
         offered = offered_stamps(result.reports, self._mixed)
+        offered = None if offered is None else until(offered, planned_us)
         grown = self.lag.add(progress)
         fresh = self._fresh(progress, offered, grown)
         self._behind_rows = progress.behind_rows

@@ -48,7 +48,7 @@ def report(operator: str, task: int, busy_s: float) -> TaskReport:
 def result(batch_id: int, tasks: int = 2, shed: int = 0) -> BatchResult:
     return BatchResult(
         segment="main",
-        plan=BatchPlan(batch_id, 0, {"n": OperatorPlan(tasks)}),
+        plan=BatchPlan(batch_id, 600_000_000, {"n": OperatorPlan(tasks)}),
         replayed=False,
         started_s=0.0,
         ended_s=1.0,
