@@ -85,10 +85,12 @@ class FlowPolicy:
         self._allowed = constraints.allowed
         flow = self._view.update(measurement)
         rate = measurement.arrival_rate
-        if flow is None or rate <= 0.0 or not flow.loads.any():
-            return hold("the operators' rates are not known yet, or no rows arrive")
-        piled_up = self._piled_up(measurement)
+        if flow is None:
+            return hold("the operators' rates are not known yet")
         settling = measurement.at_s - self._changed_s < self._settle_s
+        if rate <= 0.0 or not flow.loads.any():
+            return self._silent(flow, measurement, settling)
+        piled_up = self._piled_up(measurement)
         if not settling:
             self._correct(measurement, flow, piled_up)
         usable = self._feedback.usable(self._view.segments)
@@ -111,7 +113,8 @@ class FlowPolicy:
             if not fitted.holds:
                 return fitted
         if room > 0.0 and rate < LIMITING * (rate + room):
-            return self._let_go(flow, measurement, room)
+            said = f"there is room for {room:,.0f} rows/s more"
+            return self._let_go(flow, measurement, said)
         cuts = limiting_cuts(network, rate)
         behind = sorted({number - FIRST for cut in cuts for number in cut.first_operators})
         return self._widened(wanted, measurement, behind, usable)
@@ -202,8 +205,14 @@ class FlowPolicy:
         self._changed_s = measurement.at_s
         return decision
 
-    def _let_go(self, flow: StageFlow, measurement: Measurement, room: float) -> Decision:
-        said = f"there is room for {room:,.0f} rows/s more"
+    def _silent(self, flow: StageFlow, measurement: Measurement, settling: bool) -> Decision:
+        """Nothing arrives, so there is no flow to carry: release what only rows were for."""
+        if settling or measurement.backlog_rows > 0.0:
+            return hold("no rows arrive; the last change settles, or rows still wait")
+        self._remember(measurement.at_s, flow, self._feedback.usable(self._view.segments))
+        return self._let_go(flow, measurement, "no rows arrive")
+
+    def _let_go(self, flow: StageFlow, measurement: Measurement, said: str) -> Decision:
         watched_s = measurement.at_s - self._wishes[0][0]
         if watched_s < self._scale_in_after_s - measurement.step_s - 1e-6:
             return hold(said)
