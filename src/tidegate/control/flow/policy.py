@@ -74,10 +74,13 @@ class FlowPolicy:
     def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
         """Hold or release tasks while the load and its backlog fit; else widen every full cut.
 
-        Where executors differ in speed, the rows of maps are dealt by it.
+        Where executors differ in speed, the rows of maps are dealt by it. That comes first, because
+        it takes no core: nothing is scaled by what was measured with the old deal.
         """
+        deals = self._dealer.deals(measurement)
+        if deals:
+            self._changed_s = measurement.at_s
         decision = self._scaled(measurement, constraints)
-        deals = self._dealer.deals(measurement, decision.tasks)
         said = [f"dealing the rows of `{n}` {deal_words(one)}" for n, one in deals.items()]
         return replace(decision, reason="; ".join([decision.reason, *said]), deal=deals)
 
