@@ -15,6 +15,7 @@ from tidegate.control.decision import Decision
 from tidegate.control.measurement import Measurement
 from tidegate.errors import AskedWrongly
 from tidegate.spark.loop.assembly import assembly_of
+from tidegate.spark.loop.attached_queries import AttachedQueries
 from tidegate.spark.loop.boundary import (
     BatchBoundary,
     queries_of_all_sessions,
@@ -28,7 +29,6 @@ from tidegate.spark.loop.negotiate import (
     cores_there,
     executors_expected,
 )
-from tidegate.spark.loop.attached_queries import AttachedQueries
 from tidegate.spark.loop.recorder import recorder
 from tidegate.spark.loop.ticker import Ticker
 from tidegate.spark.master import Master, parse_master
