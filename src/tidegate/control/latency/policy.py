@@ -184,9 +184,11 @@ class LatencyPolicy:
         if short and plan.limit is not None:
             plan = dataclasses.replace(plan, notes=(*plan.notes, plan.limit))
         wanting = plan.total > asked
+        # Present cores hold the planned load. After a fall, a surge of what still comes is less.
         risky = (
             wanting
             and not short
+            and measurement.arrival_rate * plan.surge > ahead.planned
             and self._planner.loses_surge(measurement, ahead, current, plan.surge)
         )
         if wanting and (short or risky):
