@@ -105,7 +105,7 @@ def wrong_commands(page: Path, text: str) -> list[str]:
     for part in code(text):
         if (asked := COMMAND.fullmatch(part)) is not None:
             faults += _wrong_command(asked[1], asked[2])
-        if (made := TARGET.match(part)) is not None and made[1] not in _targets():
+        if (made := TARGET.match(part)) is not None and made[1] not in make_targets():
             faults.append(f"there is no target make {made[1]}")
     return faults
 
@@ -121,7 +121,7 @@ def _wrong_command(name: str, rest: str) -> list[str]:
     if name not in commands:
         return [f"there is no command tidegate {name}"]
     if name == "bench":
-        bench = next((word for word in rest.split() if not word.startswith("-")), "list")
+        bench = next((word for word in rest.split() if word[0] not in "-["), "list")
         there = bench in ("list", "NAME") or (ROOT / "benchmarks" / f"{bench}.py").is_file()
         return [] if there else [f"there is no benchmark {bench}"]
     known = {one for option in commands[name].params for one in option.opts + option.secondary_opts}
@@ -130,7 +130,7 @@ def _wrong_command(name: str, rest: str) -> list[str]:
 
 
 @cache
-def _targets() -> list[str]:
+def make_targets() -> list[str]:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     return re.findall(r"^([a-z][\w-]*):", makefile, re.MULTILINE)
 
