@@ -75,6 +75,9 @@ def app(
     from tidegate.apps.application import Settings
     from tidegate.apps.catalogue import application, applications
     from tidegate.apps.run_application import run_application
+    from tidegate.control.assembly import Assembly
+    from tidegate.control.bounds import Bounds
+    from tidegate.control.target import Target
     from tidegate.models.capacity.measured import read_capacity
     from tidegate.spark.session import session
     from tidegate.view.live.terminal import LiveView
@@ -105,8 +108,13 @@ def app(
     decides = policy_name(policy)
     drawn = picture or f"out/app-{name}.html"
     check_writable(drawn)
-    if capacity is not None:
-        read_capacity(capacity)  # a wrong file is refused before Spark starts
+    # What no controller can be assembled from is refused here, before Spark starts.
+    Assembly(
+        target=Target(target_s),
+        bounds=Bounds(*wanted),
+        policy=decides,
+        capacity=None if capacity is None else read_capacity(capacity),
+    )
     asked: dict[str, Any] = {
         "app": name,
         "rate": rate or chosen.rate,

@@ -123,6 +123,8 @@ def backtest(
         raise AskedWrongly(
             f"The directory {plot.parent} of the plot does not exist: create it, or name another."
         )
+    if plot is not None and plot.is_dir():
+        raise AskedWrongly(f"--plot {plot} is a directory: name a file, such as week.html.")
     shared = TraceForecasts(load_trace(trace))
     scores: list[Score] = []
     with _progress() as progress:

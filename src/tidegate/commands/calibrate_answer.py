@@ -66,13 +66,20 @@ def document(
 def _predicted(
     found: CapacityCalibration, target_s: float | None
 ) -> list[tuple[PredictedThroughput, float | None]]:
-    """The prediction of each number of cores, for ever and within the target."""
+    """The prediction of each number of cores, for ever and within the target.
+
+    The second is None where batches take longer than the target allows even without rows.
+    """
     counts = range(1, found.plan.predicted + 1)
     ever = found.fit().predict(counts)
-    if target_s is None or not found.measured.within(target_s):
+    measured = found.measured
+    if target_s is None or not measured.within(target_s):
         return [(one, None) for one in ever]
     within = found.fit(target_s).predict(counts)
-    return [(one, other.rows_per_s) for one, other in zip(ever, within, strict=True)]
+    return [
+        (one, other.rows_per_s if measured.least_latency_s(one.cores) <= target_s else None)
+        for one, other in zip(ever, within, strict=True)
+    ]
 
 
 def _print(

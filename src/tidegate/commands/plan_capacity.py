@@ -84,6 +84,12 @@ def planned(
             f"--cores {cores}: the capacity file has up to {measured.most_cores} cores; give 1 to"
             f" {most}, or measure more"
         )
+    least_s = measured.least_latency_s(cores)
+    if latency_s < least_s:
+        raise AskedWrongly(
+            f"--latency {format_duration(latency_s)}: even without rows, a micro-batch on {cores}"
+            f" cores takes too long for it; give {format_duration(least_s)} or more"
+        )
     return CapacityPlan(
         cores=cores,
         expected_rows_per_s=float(model.mean([cores])[0]),

@@ -7,7 +7,7 @@ from rich.table import Table
 
 from tidegate.apps.planetlab.options import query_numbers
 from tidegate.commands.output import Json, err, out, print_json
-from tidegate.errors import AskedWrongly
+from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.units import parse_duration
 from tidegate.view.figures import only_finite
 
@@ -58,7 +58,8 @@ def planetlab(
     Each node sends 50, 100, 150 and again 100 rows a second, ten seconds at a time, and every query
     works on every row. When that is too much, rows are dropped at random before the queries see
     them, just enough to hold the target. Every query's answers are checked against the rows that
-    were kept, and every dropped row is counted. The load is that of the overload paper.
+    were kept, and every dropped row is counted; it fails if an answer is wrong. The load is that of
+    the overload paper.
     """
     numbers = query_numbers(queries)
     target_s = parse_duration(target)
@@ -100,6 +101,9 @@ def planetlab(
     _print_rows(rows, target_s, shedding, json)
     if interrupted:
         raise KeyboardInterrupt  # the command line ends with the code for it
+    wrong = [str(row["queries"]) for row in rows if not row["verified"]]
+    if wrong:
+        raise TidegateError(f"the answers of the runs with {', '.join(wrong)} queries are wrong")
 
 
 def _print_rows(rows: list[dict[str, Any]], target_s: float, shedding: bool, json: bool) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from tidegate.control.bounds import Bounds
 from tidegate.control.capacity_options import LEARN_NOTHING
 from tidegate.control.drs_options import drs_options
+from tidegate.control.floors import floors_of
 from tidegate.control.latency.options import LatencyOptions
 from tidegate.control.limits import Limits, excluded_periods
 from tidegate.control.names import DEFAULT_POLICY, policy_name
@@ -55,7 +56,11 @@ class Assembly:
 
     def document(self) -> dict[str, Any]:
         """The assembly as plain JSON values, for a record."""
-        limits = {**asdict(self.limits), "excluded": [str(one) for one in self.limits.excluded]}
+        limits = {
+            **asdict(self.limits),
+            "excluded": [str(one) for one in self.limits.excluded],
+            "floors": [str(one) for one in self.limits.floors],
+        }
         worths = {
             name: {"priority": one.priority, "weight": one.weight, "floor": one.floor}
             for name, one in self.classes.items()
@@ -84,7 +89,13 @@ class Assembly:
                 "target": Target(**document["target"]),
                 "bounds": Bounds(**document["bounds"]),
                 "latency": LatencyOptions(**document["latency"]),
-                "limits": Limits(**{**limits, "excluded": excluded_periods(limits["excluded"])}),
+                "limits": Limits(
+                    **{
+                        **limits,
+                        "excluded": excluded_periods(limits["excluded"]),
+                        "floors": floors_of(limits.get("floors", ())),
+                    }
+                ),
                 "classes": {name: ClassWorth(**one) for name, one in document["classes"].items()},
                 "capacity": None if capacity is None else MeasuredCapacity.of(capacity),
             }

@@ -20,6 +20,7 @@ from tidegate.control.bounds import Bounds
 from tidegate.control.claim import Claim
 from tidegate.control.constraints import Constraints
 from tidegate.control.decision import Decision, hold
+from tidegate.control.floors import raised
 from tidegate.control.give_way import give_way
 from tidegate.control.limits import Limits
 from tidegate.control.measurement import Measurement
@@ -129,13 +130,17 @@ class Controller:
         if self._learner is not None and measurement.stale is None:
             self._learner.learn(measurement)
         share = None if self._claim is None else share_of(self._claim(measurement))
-        constraints = Constraints(self._bounds, share)
+        ahead_s = measurement.grant_s or 0.0
+        bounds = raised(self._bounds, self._limits.floors, measurement.at_s, ahead_s)
+        constraints = Constraints(bounds, share)
         predicted_s = self._predicted_s
         if measurement.stale is not None:
             return self._on_old_numbers(measurement, constraints, predicted_s)
         bottleneck = None if self._finder is None else self._finder.find(measurement)
         decision = self.policy.decide(measurement, constraints)
         decision = _within_bounds(decision, measurement, constraints.allowed)
+        if bounds.least > self._bounds.least:
+            decision = _at_floor(decision, measurement, constraints.allowed.least)
         if self._balancer is not None:
             decision = self._balancer.balanced(decision, measurement)
         decision = _limited(decision, bottleneck)
@@ -255,7 +260,7 @@ class Controller:
         for period in limits.excluded:
             emergency = limits.emergencies and grows and measurement.saturated
             if period.holds(measurement.at_s) and not emergency:
-                return f"no changes between {period} UTC"
+                return f"no changes within {period}"
         if decision.cores is None and not decision.tasks:
             return None
         begun_s = measurement.at_s - (self._began_s or 0.0)
@@ -295,6 +300,14 @@ def _limited(decision: Decision, bottleneck: Bottleneck | None) -> Decision:
     if bottleneck is None or not bottleneck.limits or not changes:
         return decision
     return dataclasses.replace(decision, reason=f"{decision.reason}; {bottleneck.words}")
+
+
+def _at_floor(decision: Decision, measurement: Measurement, least: int) -> Decision:
+    """Ask for the cores of a floor, where the policy is content with fewer."""
+    if decision.cores is not None or measurement.cores_asked >= least:
+        return decision
+    reason = f"at least {least} cores are asked for by the schedule; {decision.reason}"
+    return dataclasses.replace(decision, cores=least, reason=reason)
 
 
 def _within_bounds(decision: Decision, measurement: Measurement, allowed: Bounds) -> Decision:

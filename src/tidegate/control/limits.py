@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tidegate.control.floors import Floor
 from tidegate.control.periods import Period
 from tidegate.errors import AskedWrongly
 
@@ -22,7 +23,9 @@ class Limits:
     dry_run: bool = False
     """Decide and record, but act on nothing."""
     excluded: tuple[Period, ...] = ()
-    """Periods of the day in which nothing changes."""
+    """Periods in which nothing changes."""
+    floors: tuple[Floor, ...] = ()
+    """Periods with a minimum of cores of their own."""
     emergencies: bool = False
     """Whether a saturated pipeline may be scaled out even in an excluded period."""
 
@@ -33,5 +36,5 @@ class Limits:
 
 
 def excluded_periods(texts: Sequence[str]) -> tuple[Period, ...]:
-    """Periods as a person writes them: `09:00-10:00`."""
+    """Periods as a person writes them: `mon-fri 09:00-10:00 Europe/Berlin`."""
     return tuple(Period.parse(text) for text in texts)

@@ -67,7 +67,19 @@ class ControlOptions(TypedDict, total=False):
         Option("The least time from the start to the first change; shedding does not wait for it."),
     ]
     excluded: Annotated[
-        Sequence[str], Option("Times of the day without changes: '09:00-10:00', UTC.", ())
+        Sequence[str],
+        Option(
+            "Times without changes: '09:00-10:00' (UTC), or 'mon-fri 09:00-10:00 Europe/Berlin'.",
+            (),
+        ),
+    ]
+    floors: Annotated[
+        Sequence[str],
+        Option(
+            "Times with a minimum of cores: 'mon-fri 08:30-10:00 Europe/Berlin cores>=8'. The cores"
+            " are asked for as long before as the cluster takes to grant them.",
+            (),
+        ),
     ]
     dry_run: Annotated[bool, Option("Decide and record, but change nothing.", False)]
 
@@ -200,7 +212,7 @@ def _fits(value: Any, kind: Any) -> bool:
         return isinstance(value, kind)
     if origin is tuple:
         return isinstance(value, tuple | list) and len(value) == 2
-    return isinstance(value, origin)
+    return isinstance(value, origin) and not isinstance(value, str)
 
 
 def _shown(kind: Any) -> str:

@@ -103,7 +103,7 @@ def _usable(checkpoint: str) -> Iterator[None]:
 
 def _refuse_without_target(given: Mapping[str, Any]) -> None:
     """Refuse options that say how to keep a target when no target is given."""
-    without = ("cores", "executors", "policy", "capacity", "excluded", "dry_run", "shed")
+    without = ("cores", "executors", "policy", "capacity", "excluded", "floors", "dry_run", "shed")
     named = [name for name in without if given[name] != option(name).default]
     if named:
         raise AskedWrongly(

@@ -48,8 +48,13 @@ def read_cpu_series(path: str) -> Series:
     file = Path(path)
     if not file.is_file():
         raise AskedWrongly(f"there is no file '{path}'; give a CSV file with a column per node")
-    with file.open(newline="", encoding="utf-8") as lines:
-        rows = list(csv.reader(lines))
+    try:
+        with file.open(newline="", encoding="utf-8") as lines:
+            rows = list(csv.reader(lines))
+    except (UnicodeDecodeError, csv.Error, OSError) as error:
+        raise AskedWrongly(
+            f"'{path}' cannot be read as CSV ({error}); give a CSV file with a column per node"
+        ) from None
     if len(rows) < 2 or len(rows[0]) < 2 or rows[0][0] != "sample":
         raise AskedWrongly(
             f"'{path}' does not begin with a header 'sample,node0,...' and rows below it; give a "

@@ -64,6 +64,7 @@ def ended(monkeypatch, words: list[str]) -> int:
         (["grep", "--option", "pattern=a{99999999999999999999}"], "no regular expression that"),
         (["grep", "--option", f"pattern={'(' * 5000}"], "no regular expression that"),
         (["micro", "--capacity", "missing.json"], "missing.json"),
+        (["micro", "--policy", "mst-0"], "does not learn what cores can process"),
         (["micro", "--picture", "/dev/null/x.html"], "no file can be written there"),
     ],
 )

@@ -87,6 +87,7 @@ def test_a_measured_capacity_takes_the_place_of_the_applications(
         (("--capacity", "none.json", "--app", "grep"), "both say what the load runs on"),
         (("--app", "grepp"), "did you mean 'grep'"),
         (("--plot", "no/such/place.html"), "does not exist"),
+        (("--plot", "."), "is a directory"),
     ],
 )
 def test_wrong_asks_are_refused(trace: Path, arguments: tuple[str, ...], says: str) -> None:

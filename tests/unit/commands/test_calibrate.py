@@ -60,6 +60,13 @@ def test_people_see_what_was_measured_and_what_is_predicted(machine: Machine) ->
     assert Path("out/capacity-grep.json").is_file()
 
 
+def test_no_throughput_is_promised_within_a_target_that_no_batch_can_keep(
+    machine: Machine,
+) -> None:
+    document = json.loads(run("grep", "--stretch", "--target", "1ms", "--json"))
+    assert all(one["within_target"] is None for one in document["predicted"])
+
+
 def test_ctrl_c_writes_the_file_and_ends_with_its_code(
     machine: Machine, monkeypatch, capsys
 ) -> None:

@@ -65,6 +65,17 @@ def test_a_latency_leaves_less_than_cores_sustain_for_ever() -> None:
     assert ever.rows_per_s == pytest.approx(400.0, rel=1e-3)
 
 
+@pytest.mark.parametrize("asked", [{"cores": 4, "rate": None}, {"cores": None, "rate": 100.0}])
+def test_a_latency_that_no_batch_can_keep_is_not_promised(asked) -> None:
+    samples = tuple(
+        CapacitySample(cores=k, rows_per_s=50.0 * k, batch_s=2.0) for k in (1, 2, 4, 8, 16)
+    )
+    measured = MeasuredCapacity(pipeline="ads", samples=samples, fixed_s=0.4)
+    with pytest.raises(AskedWrongly, match=r"--latency 1 ms: even without rows.* give 630 ms"):
+        planned(measured, latency_s=0.001, qos=0.5, **asked)
+    assert planned(measured, latency_s=0.64, qos=0.5, cores=4, rate=None).rows_per_s > 0.0
+
+
 def test_the_command_prints_a_sentence_or_json(file: str) -> None:
     said = run("--capacity", file, "--rate", "500", "--latency", "2s")
     assert "cores:" in said and "within a mean latency of 2 s with probability 0.95" in said

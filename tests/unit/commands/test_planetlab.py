@@ -1,9 +1,12 @@
-"""`tidegate planetlab`: its one sentence when asked wrongly, before Spark is started."""
+"""`tidegate planetlab`: asked wrongly it says so before Spark starts; wrong answers fail it."""
 
+import json
 import sys
+from types import SimpleNamespace
 
 import pytest
 
+from tests.unit.papers.overload.outcomes import outcome
 from tidegate.cli import main
 
 
@@ -29,3 +32,21 @@ def test_asked_wrongly(monkeypatch, capsys, words: list[str], message: str) -> N
     said = capsys.readouterr()
     assert message in said.err
     assert said.out == ""
+
+
+@pytest.mark.parametrize("correct", [True, False])
+def test_it_fails_if_an_answer_is_wrong(monkeypatch, capsys, correct: bool) -> None:
+    session = SimpleNamespace(stop=lambda: None)
+    monkeypatch.setattr("tidegate.spark.session.session", lambda *given, **options: session)
+    monkeypatch.setattr(
+        "tidegate.apps.planetlab.run.run_planetlab",
+        lambda *given, queries, **options: outcome(queries, correct=correct or queries < 200),
+    )
+    words = ["planetlab", "--queries", "20,200", "--json"]
+    monkeypatch.setattr(sys, "argv", ["tidegate", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code if correct else ended.value.code == 1
+    said = capsys.readouterr()
+    assert [row["verified"] for row in json.loads(said.out)["rows"]] == [True, correct]
+    assert ("the runs with 200 queries are wrong" in said.err) is not correct

@@ -16,9 +16,9 @@ from tidegate.control.claim import Claim
 from tidegate.control.constraints import Constraints
 from tidegate.control.controller import Controller
 from tidegate.control.decision import Decision, hold
+from tidegate.control.floors import floors_of
 from tidegate.control.limits import Limits, excluded_periods
 from tidegate.control.measurement import Measurement
-from tidegate.control.periods import Period
 from tidegate.control.record import Record
 from tidegate.control.replay import replay
 from tidegate.control.shards.balancer import Balancer
@@ -157,16 +157,18 @@ def test_excluded_periods_hold_and_emergencies_only_if_asked() -> None:
         run = Controller(Wishes([8]), bounds=BOUNDS, limits=limits)
         record = drive(run, [0], saturated=saturated)[0]
         assert record.acted is acts
-        assert acts or "no changes between" in (record.held_back or "")
+        assert acts or "no changes within" in (record.held_back or "")
 
 
-def test_periods_read_as_people_write_them() -> None:
-    night = Period.parse("22:30-06:00")
-    assert night.holds(23 * 3600.0) and night.holds(3600.0) and not night.holds(12 * 3600.0)
-    assert str(night) == "22:30-06:00"
-    for text in ("9-10", "09:00-09:00", "25:00-26:00", "09:61-10:00"):
-        with pytest.raises(AskedWrongly, match="period of the day"):
-            Period.parse(text)
+def test_a_floor_raises_what_the_policy_is_content_with() -> None:
+    at_s = measured(0).at_s
+    begin = f"{int(at_s % 86_400 // 3600):02}:00"
+    floors = floors_of([f"{begin}-23:59 cores>=6"])
+    run = Controller(Wishes([None, 3, 9]), bounds=BOUNDS, limits=Limits(floors=floors))
+    first, second, third = drive(run, [0, 0, 0])
+    assert first.decision.cores == 6 and "by the schedule" in first.decision.reason
+    assert second.decision.cores in (6, None), "no fewer than the floor"
+    assert third.decision.cores == 9, "more than the floor is the policy's"
 
 
 def test_minimum_above_maximum_is_refused() -> None:

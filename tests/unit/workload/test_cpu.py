@@ -42,3 +42,11 @@ def test_a_wrong_file_is_refused(tmp_path, text: str, message: str) -> None:
         read_cpu_series(str(path))
     with pytest.raises(AskedWrongly, match="there is no file"):
         read_cpu_series(str(tmp_path / "none.csv"))
+
+
+@pytest.mark.parametrize("content", [b"sample,node0\n0,\xde\n", b"PAR1\x15\x04\x00\xff"])
+def test_a_file_that_is_no_text_is_refused(tmp_path, content: bytes) -> None:
+    path = tmp_path / "cpu.parquet"
+    path.write_bytes(content)
+    with pytest.raises(AskedWrongly, match="cannot be read as CSV"):
+        read_cpu_series(str(path))

@@ -128,6 +128,12 @@ class MeasuredCapacity:
         )
         return tuple((cores, rate) for cores, rate in found if rate is not None and rate > 0.0)
 
+    def least_latency_s(self, cores: int) -> float:
+        """The lowest mean latency that batches on so many cores can keep: that of short ones."""
+        from tidegate.models.microbatch.batch_cost import REACHABLE, SOJOURN_BATCHES
+
+        return REACHABLE * SOJOURN_BATCHES * (self.fixed_s + self.per_task_s * cores)
+
     def refuse_overhead(self, latency_s: float) -> None:
         """Refuse a capacity of which no sample says anything at this latency."""
         if not self.within(latency_s):

@@ -7,6 +7,7 @@ from pyspark.sql import SparkSession
 
 from tidegate.control.assembly import Assembly
 from tidegate.control.bounds import Bounds
+from tidegate.control.floors import floors_of
 from tidegate.control.latency.options import LatencyOptions
 from tidegate.control.limits import Limits, excluded_periods
 from tidegate.control.names import DEFAULT_POLICY, DEFAULT_SHEDDER, policy_name, shedder_name
@@ -54,6 +55,7 @@ def assembly_of(
             first_after_s=0.0 if first is None else parse_duration(first),
             dry_run=given["dry_run"],
             excluded=excluded_periods(given["excluded"]),
+            floors=floors_of(given["floors"]),
         ),
         tick_s=parse_duration(given["tick"]),
         cores_per_executor=per_executor,

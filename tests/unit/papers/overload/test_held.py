@@ -52,6 +52,29 @@ def test_every_querys_rows_are_told_to_the_row() -> None:
     )
 
 
+def test_the_paper_tells_nothing_of_more_than_200_queries() -> None:
+    runs = [(held(queries, 1.0), outcome(queries)) for queries in (80, 200, 1000, 3000)]
+    paper = {
+        (case.queries, what): next(
+            one.paper
+            for one in told(runs, "").compared
+            if one.name.startswith(f"{case.words}: {what}")
+        )
+        for case, _ in runs
+        for what in ("mean latency", "CPU")
+    }
+    assert paper == {
+        (80, "mean latency"): "low",
+        (80, "CPU"): None,
+        (200, "mean latency"): 1.0,
+        (200, "CPU"): "near 200",
+        (1000, "mean latency"): None,
+        (1000, "CPU"): None,
+        (3000, "mean latency"): None,
+        (3000, "CPU"): None,
+    }
+
+
 def test_a_machine_that_does_not_tell_its_cpu_has_no_line_of_it() -> None:
     found = told([(held(200, 1.0), outcome(cpu_percent=None))], "")
     (cpu,) = (one for one in found.pictures if "CPU" in one.title)

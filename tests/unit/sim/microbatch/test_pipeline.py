@@ -9,6 +9,7 @@ from tests.helpers.pipeline_worlds import BOUNDS, MEASURED, TARGET_S, controller
 from tidegate.control.assemble import new_controller
 from tidegate.control.assembly import Assembly
 from tidegate.control.bounds import Bounds
+from tidegate.control.floors import floors_of
 from tidegate.control.latency.options import LatencyOptions
 from tidegate.control.limits import Limits, excluded_periods
 from tidegate.control.names import PIPELINE_POLICIES
@@ -144,6 +145,17 @@ def test_excluded_periods_hold() -> None:
     assert not any(record.acted for record in inside)
     assert any(record.held_back for record in inside)
     assert any(record.acted for record in outcome.records[59:])
+
+
+def test_a_floor_of_the_schedule_is_there_in_its_time_and_gone_after_it() -> None:
+    midnight = 1_700_006_400.0
+    limits = Limits(floors=floors_of(["00:00-00:01 cores>=9"]))
+    outcome = simulate(
+        world(constant(1000.0), seconds=120.0, starts_s=midnight), controller(limits=limits)
+    )
+    asked = [one.measurement.cores_asked for one in outcome.records]
+    assert set(asked[5:59]) == {9}
+    assert min(asked[90:]) < 9
 
 
 def test_a_target_below_the_floor_is_said_and_the_loop_runs_at_its_best() -> None:
