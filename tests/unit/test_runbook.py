@@ -32,7 +32,7 @@ def unsaid(text: str) -> list[str]:
     return [
         span
         for span in code_spans(text)
-        if len(re.findall(r"[a-z]{2,}", span)) >= 3 and re.match(r"[a-z.]", span)
+        if len(re.findall(r"[a-z]{2,}", span)) >= 3 and re.match(r"[a-z.]", span) and " " in span
         if not span.startswith(("tidegate ", "make ", "run.", "beliefs", "measurement."))
         and any(part.strip() not in said() for part in span.split("..."))
     ]
