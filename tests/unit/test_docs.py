@@ -1,4 +1,4 @@
-"""The paths, names, links and commands on the pages exist."""
+"""The paths, names, links and commands on the pages exist, and lists are shown as lists."""
 
 import re
 from collections import Counter
@@ -135,7 +135,21 @@ def make_targets() -> list[str]:
     return re.findall(r"^([a-z][\w-]*):", makefile, re.MULTILINE)
 
 
-CHECKS = (wrong_paths, wrong_modules, wrong_names, wrong_links, wrong_commands)
+ITEM = re.compile(r"(- |\* |\d+\. )")
+
+
+def swallowed_lists(page: Path, text: str) -> list[str]:
+    """Lists right below a line of text: GitHub shows a list there, the site one paragraph."""
+    faults = []
+    for paragraph in FENCE.sub("", text).split("\n\n"):
+        lines = [line for line in paragraph.splitlines() if line and not line.startswith("#")]
+        items = [bool(ITEM.match(line)) for line in lines]
+        if any(items) and not items[0] and not lines[0].startswith((" ", "|")):
+            faults.append(f"an empty line is missing before '{lines[items.index(True)]}'")
+    return faults
+
+
+CHECKS = (wrong_paths, wrong_modules, wrong_names, wrong_links, wrong_commands, swallowed_lists)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -237,6 +251,9 @@ or `make nothing`; `make test` exists, and so does `tidegate plan FILE.toml --co
 ```python
 tg.no_such_function(tg.count())
 ```
+
+A list:
+- of one
 """
 
 
@@ -256,6 +273,7 @@ def test_what_does_not_exist_is_found() -> None:
         "tidegate plan has no option --no-such-option",
         "there is no benchmark nothing",
         "there is no target make nothing",
+        "an empty line is missing before '- of one'",
     ]
 
 
