@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 import tidegate as tg
 from tests.helpers.blocks import Block, blocks_of
 from tests.helpers.pages import PAGES
 from tests.helpers.places import ROOT
 from tests.unit.test_docs import known_commands, make_targets
+from tidegate.cli import app
 from tidegate.commands.networkfile import read_network
 from tidegate.spark.options import AttachOptions, StartOptions
 
@@ -176,6 +178,34 @@ def _wrong_program(rest: list[str]) -> list[str]:
 @pytest.mark.parametrize("block", of("bash", ""))
 def test_commands_exist_with_their_options(block: Block) -> None:
     assert [fault for words in commands_of(block) for fault in wrong_words(words)] == []
+
+
+PLANS = [
+    words
+    for block in BLOCKS
+    if block.language in ("bash", "")
+    for words in commands_of(block)
+    if words[:2] == ["tidegate", "plan"] and (ROOT / words[2]).exists()
+]
+
+
+def printed(words: list[str], monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(ROOT)
+    answer = CliRunner().invoke(app, words, env={"COLUMNS": "120"})
+    assert answer.exit_code == 0, answer.output
+    return answer.output
+
+
+@pytest.mark.parametrize("words", PLANS, ids=" ".join)
+def test_plans_of_the_pages_run(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "cores: mean latency" in printed(words[1:], monkeypatch)
+
+
+def test_the_page_shows_what_plan_prints(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    shown = re.search(r"`\.venv/bin/tidegate (plan [^`]+)`:\n\n```text\n(.*?)```", page, re.DOTALL)
+    assert shown is not None
+    assert printed(shown[1].split(), monkeypatch).split() == shown[2].split()
 
 
 WRONG = """
