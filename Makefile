@@ -17,7 +17,7 @@ help:
 	@echo "make unit    the tests of single parts, without Spark"
 	@echo "make apps    the papers' applications on Spark, each checked against its reference"
 	@echo "make faults  many seeds of the commit protocol under imitated faults (SEEDS=100000)"
-	@echo "make chaos   kill -9 of drivers and executors, many rounds (ROUNDS=20); executors that come and go"
+	@echo "make chaos   kill -9 of drivers, executors and broker, many rounds (ROUNDS=20); executors that come and go"
 	@echo "make soak    a changing load for a while, watching memory and disk (MINUTES=20)"
 	@echo "make lint    ruff, mypy, and the documentation without a broken link"
 	@echo "make docs    the documentation as a site, in out/site (open out/site/index.html)"
@@ -51,7 +51,7 @@ faults: $(VENV)/.dev
 ROUNDS ?= 20
 chaos: $(VENV)/.dev java
 	@TIDEGATE_CHAOS_ROUNDS=$(ROUNDS) $(ENV) $(BIN)/python -m pytest tests/spark/test_chaos.py \
-		tests/spark/test_master_gone.py tests/spark/loop/test_executors.py -rP $(ARGS)
+		tests/spark/kafka/test_chaos.py tests/spark/test_master_gone.py tests/spark/loop/test_executors.py -rP $(ARGS)
 
 MINUTES ?= 20
 soak: $(VENV)/.dev java

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from tidegate.spark.run import Run
     from tidegate.spark.session import session
     from tidegate.spark.shedding.foreign_source import shedding
+    from tidegate.spark.sinks.without_replays import without_replays
     from tidegate.spark.sources.arrivals import arrivals
     from tidegate.spark.state.read import read_state
 
@@ -54,6 +55,7 @@ _HOMES = {
     "Run": "spark.run",
     "session": "spark.session",
     "shedding": "spark.shedding.foreign_source",
+    "without_replays": "spark.sinks.without_replays",
     "arrivals": "spark.sources.arrivals",
     "read_state": "spark.state.read",
     **dict.fromkeys(
@@ -107,6 +109,7 @@ __all__ = [
     "sum",
     "top_n",
     "window",
+    "without_replays",
 ]
 
 

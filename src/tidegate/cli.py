@@ -18,6 +18,7 @@ from tidegate.commands.paper import paper
 from tidegate.commands.plan import plan
 from tidegate.commands.planetlab import planetlab
 from tidegate.commands.replay import replay
+from tidegate.commands.run import ARGUMENTS_ARE_ITS_OWN, run
 from tidegate.commands.simulate import simulate
 from tidegate.commands.state import state
 from tidegate.commands.whatif import whatif
@@ -63,6 +64,7 @@ def _root(
 
 
 app.command("demo")(demo)
+app.command("run", context_settings=ARGUMENTS_ARE_ITS_OWN)(run)
 app.command("app")(application)
 app.command("bench", context_settings=FREE_OPTIONS)(bench)
 app.command("calibrate")(calibrate)
@@ -99,6 +101,6 @@ def main() -> None:
         complain(TidegateError(f"unexpected {what}; set {TRACEBACK}=1 to see the traceback"))
         sys.exit(1)
     except SystemExit as ended:
-        if ended.code == STOPPED:
+        if ended.code == STOPPED and ended.__class__ is SystemExit:  # not that of a program
             err.print("tidegate: stopped")
         raise

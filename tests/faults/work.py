@@ -70,7 +70,7 @@ class ImitatedWork:
         """Nothing runs yet."""
         self._plan, self._before = plan, before
 
-    def write_sinks(self, check: Callable[[], None]) -> None:
+    def write_sinks(self, check: Callable[[], None], replayed: bool) -> None:
         """Run the tasks, and give the sink what they emit."""
         check()
         (node,) = self.segment.keyed

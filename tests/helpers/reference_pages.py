@@ -27,6 +27,7 @@ GROUPS = {
         "pipeline",
         "Stream",
         "Run",
+        "without_replays",
         "read_state",
     ),
     "Queries that already run": ("attach", "Attachment", "shedding"),

@@ -72,7 +72,7 @@ def broker(kafka_jars: None) -> Iterator[Broker]:
 @pytest.fixture
 def topic(broker: Broker, request: pytest.FixtureRequest) -> Iterator[str]:
     """A topic of the test's own, with two partitions."""
-    name = f"{request.node.name}-{uuid.uuid4().hex[:8]}"
+    name = f"{request.function.__name__}-{uuid.uuid4().hex[:8]}"
     create_topic(broker.servers, name, partitions=2)
     yield name
     delete_topic(broker.servers, name)

@@ -54,8 +54,9 @@ def test_every_block_has_a_language() -> None:
 
 def wrong_python(block: Block) -> list[str]:
     """What does not compile, imports that fail, and arguments that functions of ours lack."""
+    text = f"flow{block.text}" if block.text.startswith(".") else block.text  # a step of a flow
     try:
-        tree = ast.parse(block.text)
+        tree = ast.parse(text)
     except SyntaxError as error:
         return [f"{block.place}: {error}"]
     faults = []
@@ -131,6 +132,7 @@ def test_toml_is_a_network_that_can_be_planned(block: Block, tmp_path: Path) -> 
 def commands_of(block: Block) -> list[list[str]]:
     """The commands of a block as words, without remarks; `\\` continues a line."""
     lines = block.text.replace("\\\n", " ").splitlines()
+    lines = [line for line in lines if not re.match(r"\w+=\$\(", line)]  # a variable of the shell
     words = [shlex.split(line, comments=True) for line in lines]
     return [one for one in words if one]
 

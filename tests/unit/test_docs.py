@@ -204,6 +204,7 @@ PLAIN = frozenset(
     age noted unshed
     averages comparison contender deviation mean policies printed usage
     answering child client ivy jar kafka produce produced producing relock setting
+    config ending flag launch script submit
     """,
     )
 )

@@ -41,6 +41,7 @@ BELOW["papers"] = set(BELOW)
 BELOW["commands"] = set(BELOW)
 BELOW["cli"] = set(BELOW)
 BELOW["__main__"] = {"cli"}
+BELOW["submit"] = {"cli"}
 
 PURE = {"models", "forecast", "workload", "control"}
 IMPURE_MODULES = {"pyspark", "py4j", "time", "random", "threading", "subprocess", "socket"}

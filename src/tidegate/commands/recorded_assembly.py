@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tidegate.control.assembly import Assembly
-from tidegate.control.bounds import Bounds
+from tidegate.control.bounds import Bounds, parse_span
 from tidegate.control.names import policy_name
 from tidegate.control.record import Record
 from tidegate.control.target import Target
@@ -73,10 +73,4 @@ def parse_bounds(text: str | None) -> Bounds | None:
     """The bounds that were written as FEWEST:MOST; None if nothing was written."""
     if text is None:
         return None
-    parts = text.split(":")
-    if not all(part.isdecimal() for part in parts) or len(parts) > 2:
-        raise AskedWrongly(f"--cores {text}: write FEWEST:MOST, such as 1:20")
-    least, most = int(parts[0]), int(parts[-1])
-    if not 1 <= least <= most:
-        raise AskedWrongly(f"--cores {text}: give a minimum from 1 up to the maximum")
-    return Bounds(least, most)
+    return Bounds(*parse_span("--cores", text))

@@ -81,6 +81,18 @@ class Merge(Node):
     """Puts branches with the same columns together."""
 
 
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A Kafka topic that holds the rows of a channel."""
+
+    servers: str
+    name: str | None = None
+    """None: a topic of the checkpoint's own."""
+    partitions: int = 8
+    settings: tuple[tuple[str, str], ...] = ()
+    """Further settings of Kafka's client."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Channel(Node):
     """A durable log between segments: a cut or a loop writes it, another segment reads it.
@@ -89,6 +101,8 @@ class Channel(Node):
     """
 
     loop: bool = False
+    topic: Topic | None = None
+    """Where its rows are; None: in files of the checkpoint."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tidegate.errors import AskedWrongly, TidegateError
+from tidegate.pipelines.channels import channel_topic_of
 from tidegate.pipelines.derived import Derived
 from tidegate.pipelines.graph import (
     MAX_SHARDS,
@@ -273,9 +274,25 @@ class Stream:
         free = self.graph.free_name(name or "merge")
         return self._add(Merge(name=free, inputs=names, schema=self.schema))
 
-    def cut(self, name: str) -> "Stream":
-        """Cut the pipeline here: what follows is a segment of its own behind a durable channel."""
-        return self._add(Channel(name=name, inputs=(self.node,), schema=self.schema))
+    def cut(
+        self,
+        name: str,
+        channel: str = "directory",
+        *,
+        servers: str | None = None,
+        topic: str | None = None,
+        partitions: int | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> "Stream":
+        """Cut the pipeline here: what follows is a segment of its own behind a durable channel.
+
+        The rows of the channel are files of the checkpoint. With `channel="kafka"` and `servers`
+        they are records of a topic, which is created unless it exists: `topic` names it, and no
+        other pipeline may use it; `partitions` (8) are so many tasks that write side by side;
+        `settings` are further ones of Kafka's client, as librdkafka names them.
+        """
+        asked = channel_topic_of(name, channel, servers, topic, partitions, settings)
+        return self._add(Channel(name=name, inputs=(self.node,), schema=self.schema, topic=asked))
 
     def loop(self, name: str, schema: Declared | None = None) -> "Stream":
         """Declare a loop: `merge` it where its rows enter, and `feed` it where they leave."""

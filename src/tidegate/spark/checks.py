@@ -12,8 +12,9 @@ from tidegate.pipelines.graph import Graph
 from tidegate.spark.batch.checkpoint import Checkpoint, describe
 from tidegate.spark.batch.migration import Migration, idle
 from tidegate.spark.foreign_session import require_workers
+from tidegate.spark.kafka.channel_topic import check_topics
 from tidegate.spark.master import on_this_machine
-from tidegate.spark.sink_formats import check_sinks
+from tidegate.spark.sinks.of_format import check_sinks
 from tidegate.spark.state.files import Durable
 
 _LOG = logging.getLogger("tidegate")
@@ -43,6 +44,7 @@ def check_start(
         )
     check_name(graph, {query.name for query in session.streams.active})
     check_sinks(graph, session)
+    check_topics(graph, location)
     require_workers(session)
     return declared
 

@@ -48,8 +48,18 @@ def prepare(session: SparkSession) -> None:
     given = context.environment.get("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
     roots = [*import_roots(), *filter(None, given.split(os.pathsep))]
     context.environment["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(roots))
+    use_this_interpreter(session)
+
+
+def use_this_interpreter(session: SparkSession) -> None:
+    """Let the Python workers on this machine be this interpreter, unless the user chose one.
+
+    Spark takes the first `python3` of the path, which is another one if the driver's is that of a
+    virtual environment that was not activated.
+    """
+    context = session.sparkContext
     chosen = context.getConf().get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON")
-    if not chosen:
+    if not chosen and on_this_machine(str(context.master)):
         context.pythonExec = sys.executable
 
 

@@ -113,6 +113,14 @@ class StartOptions(ControlOptions, total=False):
             False,
         ),
     ]
+    shed_backlog: Annotated[
+        bool,
+        Option(
+            "Shed rows of a backlog as well: rows that waited at the start, or behind a read limit"
+            " of the source. Without it they are all processed, however late.",
+            False,
+        ),
+    ]
     trigger: Annotated[
         str | None,
         Option("Begin a micro-batch at this interval; without it, one follows the other."),
@@ -159,6 +167,30 @@ class AttachOptions(ControlOptions, total=False):
     ]
 
 
+class ProgramOptions(AttachOptions, total=False):
+    """What `tidegate run` takes: the options of `attach`, and what a program is started with."""
+
+    master: Annotated[
+        str | None,
+        Option(
+            "The Spark master of a program that sets none itself; without it, Spark's own default,"
+            " local[*]."
+        ),
+    ]
+    conf: Annotated[
+        Sequence[str],
+        Option("A Spark setting that the program leaves open, KEY=VALUE; may be repeated.", ()),
+    ]
+    kafka: Annotated[
+        bool | None,
+        Option(
+            "Whether the session gets Spark's Kafka connector; without it, when the program asks"
+            " for the format kafka."
+        ),
+    ]
+    quiet: Annotated[bool, Option("Print nothing besides what the program prints.", False)]
+
+
 @dataclass(frozen=True, slots=True)
 class Declared:
     """An option as it was declared."""
@@ -169,7 +201,7 @@ class Declared:
     help: str
 
 
-Kind = type[StartOptions] | type[AttachOptions]
+Kind = type[StartOptions] | type[AttachOptions] | type[ProgramOptions]
 Call = TypeVar("Call", bound=Callable[..., Any])
 
 

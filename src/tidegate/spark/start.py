@@ -1,6 +1,7 @@
 """Starts a pipeline: checks everything, starts one query per segment, then the control loop."""
 
 import hashlib
+import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -12,14 +13,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tidegate.control.assembly import Assembly
 from tidegate.control.rehearsal import rehearse
 from tidegate.errors import AskedWrongly, TidegateError
-from tidegate.pipelines.graph import Graph, Node, Source
+from tidegate.pipelines.graph import Channel, Graph, Node, Source
 from tidegate.pipelines.schema import struct_of
 from tidegate.pipelines.shedding import ShedClass
 from tidegate.pipelines.stream import Stream, set_starter
 from tidegate.pipelines.traces import traced_nodes
 from tidegate.pipelines.walks import dealt_out
 from tidegate.spark.batch.anchors import Anchors
-from tidegate.spark.batch.channel import FORMAT, PACKED_ROWS, ChannelSource
+from tidegate.spark.batch.channel import FORMAT, PACKED_ROWS, TOPIC_OPTION, ChannelSource
 from tidegate.spark.batch.checkpoint import Checkpoint
 from tidegate.spark.batch.cleaner import Cleaner
 from tidegate.spark.batch.committed import lay_baseline
@@ -30,6 +31,9 @@ from tidegate.spark.batch.report import Reports
 from tidegate.spark.batch.segment import SegmentRun
 from tidegate.spark.batch.traces import FIELD
 from tidegate.spark.checks import check_start
+from tidegate.spark.kafka.broker_watch import watch_brokers
+from tidegate.spark.kafka.channel_topic import ChannelTopic, topics_of
+from tidegate.spark.kafka.source_checks import check_sources
 from tidegate.spark.loop.assembly import assembly_of
 from tidegate.spark.loop.loop import ControlLoop
 from tidegate.spark.loop.negotiate import executors_up, task_cpus
@@ -65,6 +69,7 @@ def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run
     session = _session(graph)
     with _usable(checkpoint):
         declared = check_start(graph, session, checkpoint, given)
+        sources = check_sources(graph, session, checkpoint)
     assembly = None
     if given["target"] is not None:
         assembly = assembly_of(session, given, classes=_classes(graph))
@@ -85,6 +90,7 @@ def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run
             run.stop()
         raise
     run._watch()
+    watch_brokers(graph.name, sources, run._supervisor.wait)
     start_workers(session)
     return run
 
@@ -153,6 +159,8 @@ def _owned(
     lay_baseline(place)
     place = place.open(graph, declared)
     session.dataSource.register(ChannelSource)
+    for topic in topics_of(graph, checkpoint):
+        topic.make()
     tasks = given["tasks"] or _first_tasks(session, assembly)
     cache = _cache(checkpoint, given)
     segments: dict[str, SegmentRun] = {}
@@ -242,10 +250,13 @@ def _stream(session: SparkSession, node: Node, part: SegmentRun, traced: bool) -
     schema = node.schema.append(FIELD) if traced else node.schema
     # Whatever runs where its rows already are keeps a task for each file.
     most_rows = PACKED_ROWS if dealt_out(part.segment, node.name) else 0
+    assert isinstance(node, Channel)
+    topic = ChannelTopic.of(part.pipeline, node, part.checkpoint.root.url)
     return (
         session.readStream.format(FORMAT)
         .option("columns", struct_of(schema).json())
         .option("packedRows", most_rows)
+        .option(TOPIC_OPTION, json.dumps(None if topic is None else topic.to_options()))
         .load(part.checkpoint.channel(node.name).url)
     )
 

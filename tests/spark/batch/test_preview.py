@@ -1,5 +1,7 @@
 """Previews on real Spark: the route suits the batch's own rows, and a replay keeps it."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,6 +12,7 @@ from tests.helpers.feed import Collected, Feed
 from tests.spark.batch.test_elastic import DDL, flow_of, stored, totals
 from tidegate.control.shards.balance import balance
 from tidegate.errors import AskedWrongly
+from tidegate.spark.batch import preview
 from tidegate.spark.batch.result import BatchResult
 from tidegate.spark.batch.step import Step
 
@@ -99,3 +102,15 @@ def test_only_rows_on_their_way_from_a_source_can_be_counted(spark, tmp_path):
             run.preview("third")
     finally:
         run.stop()
+
+
+@pytest.mark.parametrize("expected", [0, 100, 4000])
+def test_a_batch_that_is_larger_than_expected_is_not_counted_to_the_end(
+    spark, monkeypatch, expected
+):
+    """Its shards would all be collected in the driver."""
+    monkeypatch.setattr(preview, "MOST_ROWS", 100)
+    keyed = SimpleNamespace(key=("id",), shards=8)
+    found = preview.counted(spark.range(0, 4000, 1, 2), keyed, expected)
+    assert len(found) == 8 and found.min() > 0
+    assert found.sum() == (100 if expected == 4000 else 200), "half of it from each partition"

@@ -7,8 +7,6 @@ shares. As soon as it is known which task is how fast, the backlog follows the a
 `models/flow/deal.py`.
 """
 
-from collections.abc import Collection
-
 import numpy as np
 
 from tidegate.control.measurement import Measurement, OperatorMeasurement
@@ -34,13 +32,11 @@ class Dealer:
         self._ticks: dict[str, int] = {}
         """For how many ticks each map has been uneven, or even while its tasks are kept."""
 
-    def deals(
-        self, measurement: Measurement, changing: Collection[str] = ()
-    ) -> dict[str, tuple[float, ...]]:
-        """New shares for the maps that need them; those whose tasks are `changing` wait."""
+    def deals(self, measurement: Measurement) -> dict[str, tuple[float, ...]]:
+        """New shares for the maps that need them."""
         found = {}
         for one in measurement.operators:
-            if one.rows <= 0 or one.name in changing:
+            if one.rows <= 0:
                 continue
             shares = self._shares(one)
             if shares is not None:

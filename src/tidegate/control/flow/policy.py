@@ -74,10 +74,13 @@ class FlowPolicy:
     def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
         """Hold or release tasks while the load and its backlog fit; else widen every full cut.
 
-        Where executors differ in speed, the rows of maps are dealt by it.
+        Where executors differ in speed, the rows of maps are dealt by it. That comes first, because
+        it takes no core: nothing is scaled by what was measured with the old deal.
         """
+        deals = self._dealer.deals(measurement)
+        if deals:
+            self._changed_s = measurement.at_s
         decision = self._scaled(measurement, constraints)
-        deals = self._dealer.deals(measurement, decision.tasks)
         said = [f"dealing the rows of `{n}` {deal_words(one)}" for n, one in deals.items()]
         return replace(decision, reason="; ".join([decision.reason, *said]), deal=deals)
 
@@ -85,10 +88,12 @@ class FlowPolicy:
         self._allowed = constraints.allowed
         flow = self._view.update(measurement)
         rate = measurement.arrival_rate
-        if flow is None or rate <= 0.0 or not flow.loads.any():
-            return hold("the operators' rates are not known yet, or no rows arrive")
-        piled_up = self._piled_up(measurement)
+        if flow is None:
+            return hold("the operators' rates are not known yet")
         settling = measurement.at_s - self._changed_s < self._settle_s
+        if rate <= 0.0 or not flow.loads.any():
+            return self._silent(flow, measurement, settling)
+        piled_up = self._piled_up(measurement)
         if not settling:
             self._correct(measurement, flow, piled_up)
         usable = self._feedback.usable(self._view.segments)
@@ -111,7 +116,8 @@ class FlowPolicy:
             if not fitted.holds:
                 return fitted
         if room > 0.0 and rate < LIMITING * (rate + room):
-            return self._let_go(flow, measurement, room)
+            said = f"there is room for {room:,.0f} rows/s more"
+            return self._let_go(flow, measurement, said)
         cuts = limiting_cuts(network, rate)
         behind = sorted({number - FIRST for cut in cuts for number in cut.first_operators})
         return self._widened(wanted, measurement, behind, usable)
@@ -202,8 +208,14 @@ class FlowPolicy:
         self._changed_s = measurement.at_s
         return decision
 
-    def _let_go(self, flow: StageFlow, measurement: Measurement, room: float) -> Decision:
-        said = f"there is room for {room:,.0f} rows/s more"
+    def _silent(self, flow: StageFlow, measurement: Measurement, settling: bool) -> Decision:
+        """Nothing arrives, so there is no flow to carry: release what only rows were for."""
+        if settling or measurement.backlog_rows > 0.0:
+            return hold("no rows arrive; the last change settles, or rows still wait")
+        self._remember(measurement.at_s, flow, self._feedback.usable(self._view.segments))
+        return self._let_go(flow, measurement, "no rows arrive")
+
+    def _let_go(self, flow: StageFlow, measurement: Measurement, said: str) -> Decision:
         watched_s = measurement.at_s - self._wishes[0][0]
         if watched_s < self._scale_in_after_s - measurement.step_s - 1e-6:
             return hold(said)

@@ -86,8 +86,14 @@ def mean_sojourn_s(batch: BatchStamps) -> float | None:
     if not stamps.rows:
         return None
     # Differences are small numbers; a sum of times since the epoch would overflow.
-    waits_us = batch.end_us - stamps.slots * SLOT_US
-    return (int((waits_us * stamps.counts).sum()) - stamps.beyond_us) / stamps.rows / 1e6
+    waits_us = _waits_us(batch)
+    waited_us = int((waits_us * stamps.counts).sum()) - stamps.beyond_us
+    return max(waited_us, 0) / stamps.rows / 1e6
+
+
+def _waits_us(batch: BatchStamps) -> npt.NDArray[np.int64]:
+    """How long the rows of each slot were there; none leaves before it has come, by any clock."""
+    return np.maximum(batch.end_us - batch.stamps.slots * SLOT_US, 0)
 
 
 def sojourn(batches: Sequence[BatchStamps]) -> Latency | None:
@@ -99,10 +105,10 @@ def sojourn(batches: Sequence[BatchStamps]) -> Latency | None:
     rows = sum(batch.stamps.rows for batch in batches)
     if rows == 0:
         return None
-    waits_us = np.concatenate([batch.end_us - batch.stamps.slots * SLOT_US for batch in batches])
+    waits_us = np.concatenate([_waits_us(batch) for batch in batches])
     counts = np.concatenate([batch.stamps.counts for batch in batches])
     beyond_us = sum(batch.stamps.beyond_us for batch in batches)
-    mean_us = (int((waits_us * counts).sum()) - beyond_us) / rows
+    mean_us = max(int((waits_us * counts).sum()) - beyond_us, 0) / rows
     order = np.argsort(waits_us)
     reached = np.cumsum(counts[order])
     ranks = [-(-percent * rows // 100) for percent in (50, 95, 99)]

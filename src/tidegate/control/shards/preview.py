@@ -39,14 +39,19 @@ class PreviewGain:
         """Learn from the batches of one tick."""
         self._learn_cost(operator.preview_s)
         route, rows, tasks = operator.route, operator.shard_rows, operator.tasks
-        if tasks < 2 or len(route) != len(rows) or max(route) >= tasks:
+        if tasks < 2:
+            self._average(0.0, batches)  # one task has all the rows, whatever the route
+            return
+        if len(route) != len(rows) or max(route) >= tasks:
             return
         best = balance(rows, route, tasks)
         learned, self._learned = self._learned, rerouted(route, best.moves, tasks)
         if len(learned) != len(route) or max(learned) >= tasks:
             return
         without = imbalance(rows, learned, tasks)
-        lost_s = max(without - best.after, 0.0) * operator.busy_s / tasks / batches
+        self._average(max(without - best.after, 0.0) * operator.busy_s / tasks / batches, batches)
+
+    def _average(self, lost_s: float, batches: int) -> None:
         self.saved_s += (lost_s - self.saved_s) * (1.0 - (1.0 - 1.0 / BATCHES) ** batches)
 
     def _learn_cost(self, took_s: float | None) -> None:

@@ -81,18 +81,35 @@ class OnlineCapacity:
         samples may rise ever faster, but no pipeline does.
         """
         machines = np.asarray(m, dtype=np.float64)
-        most = max(count for count, _ in self._counting())
+        most = self._most()
         mean = self._fitted().mean(m)
         top = float(self._fitted().mean(np.array([min(most, self._max_machines)]))[0])
         return np.where(machines > most, np.minimum(mean, top * machines / most), mean)
 
     def variance(self, m: ArrayLike) -> Vector:
-        """Predictive variance of one interval's throughput at m machines."""
-        return self._fitted().variance(m)
+        """Predictive variance of one interval's throughput at m machines.
+
+        Beyond the measured counts it is that of the largest one, relative to the mean. Eq. 7 has
+        one variance for all counts. The Bayesian model is ever less sure further away, so no count
+        would be enough with probability rho, and a load just above the capacity of a few machines
+        would get all that there may be.
+        """
+        model = self._fitted()
+        variance = model.variance(m)
+        if not isinstance(model, BayesianCapacity):
+            return variance
+        most = min(self._most(), self._max_machines)
+        relative = model.variance([most])[0] / model.mean([most])[0] ** 2
+        beyond = np.asarray(m) > most
+        return np.where(beyond, np.minimum(variance, relative * self.mean(m) ** 2), variance)
 
     def quantile(self, m: ArrayLike, probability: float) -> Vector:
         """Throughput that one interval at m machines stays below with this probability."""
         return self._fitted().quantile(m, probability)
+
+    def _most(self) -> int:
+        """The largest count that was measured."""
+        return max(count for count, _ in self._counting())
 
     def _sampled(self) -> list[tuple[int, float]]:
         """The samples that count. Those that were measured before give way from all counts."""

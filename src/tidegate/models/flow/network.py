@@ -25,6 +25,8 @@ Places = npt.NDArray[np.int64]
 _UNLIMITED = "nothing limits this flow network; give a capacity to an edge on every path"
 _WHOLE = 2**30
 """Capacities are scaled to integers up to this, because the solver uses 32 bits."""
+_TRACE = 1e-9
+"""An edge with room for at most this share of the flow counts as full."""
 _FINE = 4
 """The integers are fine enough when the flow is at least 1/4 of the largest integer."""
 
@@ -140,10 +142,13 @@ class Flow:
         This is the loop of algorithm 2: as long as rows are left over and there is an augmenting
         path, send along it what it has room for (eq. 3).
         """
-        flow, capacities = self, self.network.capacities
-        finite = capacities[np.isfinite(capacities)]
-        least = 1e-9 * min(more, float(finite.max(initial=0.0)))
-        while more > least and (path := flow.improving().path(least)) is not None:
+        flow = self
+        # What counts as full is a share of the flow, not of a capacity: one edge may be so wide
+        # that all the others together are but a trace of it.
+        while more > (least := _TRACE * flow.value):
+            path = flow.improving().path(least)
+            if path is None:
+                break
             sent = min(path.room, more)
             if math.isinf(sent):
                 raise AskedWrongly(_UNLIMITED)

@@ -120,6 +120,7 @@ class Anchors:
         those of a host share a cache: shares follow the speeds of executors.
         """
         if executors == ALONE:
+            self._nodes.pop(operator, None)  # also a cluster that has lost all its executors
             return route
         self._tick(operator)
         anchor = self._anchor(operator, tasks, executors)

@@ -3,13 +3,16 @@
 The producer's tasks write files. When its batch hands over, one small file lists them under the
 producer's batch id; a replayed batch finds that list and leaves it. The consumer is an ordinary
 streaming source whose offset is a producer batch id, so Spark replays it by offset.
+
+Instead of files, tasks can write records of a Kafka topic (`spark.kafka.channel_topic`). The list
+then names records. Both kinds may be in one channel, when its pipeline was changed.
 """
 
 import itertools
 import json
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,9 +25,13 @@ from tidegate.control.learning.traces import NO_IDS
 from tidegate.errors import TidegateError
 from tidegate.spark.batch.traces import ARROW_TYPE, Marks
 from tidegate.spark.batch.worker import TRACE, part_report
+from tidegate.spark.kafka.channel_topic import ChannelTopic
+from tidegate.spark.kafka.reference import RecordsReference
 from tidegate.spark.state.files import Durable, Missing, missing
 
 FORMAT = "tidegate-channel"
+TOPIC_OPTION = "topicsecrets"
+"""Spark shows no option whose name has 'secret' in it; settings of Kafka may have a password."""
 MOST_ROWS = 1_000_000
 MOST_FILES = 1_000
 """The most that the consumer reads in one batch, unless a single producer batch has more."""
@@ -33,6 +40,8 @@ PACKED_ROWS = 4096
 _KEPT = 3
 _SWEEP_EVERY = 64
 _FORGET_EVERY = 4
+_FORGET_RECORDS_OF = 32
+"""Records are deleted for so many batches at once: that is a request to a broker."""
 _POSITION = "position.json"
 
 
@@ -174,14 +183,27 @@ class Log:
             end = one.batch_id + 1
         return end
 
-    def forget(self, end: int) -> None:
+    def forget(self, end: int, topic: ChannelTopic | None = None) -> None:
         """Remove batches that the consumer has committed and will not read again."""
-        old = [batch_id for batch_id in self._listed() if batch_id < end - _KEPT]
+        listed = self._listed()
+        old = [batch_id for batch_id in listed if batch_id < end - _KEPT]
+        records = self._references(old)
+        if records and topic is not None:
+            if len(old) < _FORGET_RECORDS_OF:
+                return
+            topic.forget(records, self._references(listed[len(old) :]))
         for batch_id in old:
             found = self.read(batch_id)
             if found is not None:
-                self.data.remove_all(name for name, _ in found.files)
+                names = (name for name, _ in found.files)
+                self.data.remove_all(n for n in names if RecordsReference.parsed(n) is None)
         self.commits.remove_all(_name(batch_id) for batch_id in old)
+
+    def _references(self, batches: Iterable[int]) -> list[RecordsReference]:
+        """The records of these batches, of those that are in a topic."""
+        handed = filter(None, map(self.read, batches))
+        parsed = (RecordsReference.parsed(name) for one in handed for name, _ in one.files)
+        return [one for one in parsed if one is not None]
 
     def note_read(self, end: int) -> None:
         """Write down that the consumer will not read again what lies before `end`."""
@@ -231,21 +253,21 @@ class ChannelTask:
     passes_traces: bool = False
     """Whether the reader needs the traces, because it writes a channel itself. If not, the driver
     alone learns of them, and the file has the declared columns only."""
+    topic: ChannelTopic | None = None
+    """The topic that the rows go to; None: a file of the checkpoint."""
 
     def __call__(self, blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write the rows as they come, and emit the name of the file."""
         started_s, clock = time.time(), time.perf_counter()
         told = part_report(self.batch_id, self.channel, 0, 0, 0.0, started_s)
         name = f"{self.batch_id:010d}-{told.task:05d}-{told.part:03d}-{uuid.uuid4().hex[:8]}.arrow"
-        rows = 0
         marks: list[Marks] = []
-        filled = (self._noted(block, marks) for block in blocks if block.num_rows)
+        sizes: list[int] = []
+        filled = (self._noted(block, marks, sizes) for block in blocks if block.num_rows)
         first = next(filled, None)
         if first is not None:
-            with self.data.writing(name) as stream, pa.ipc.new_file(stream, first.schema) as writer:
-                for block in itertools.chain((first,), filled):
-                    writer.write_batch(block)
-                    rows += block.num_rows
+            name = self._write(name, told.task, first.schema, itertools.chain((first,), filled))
+        rows = sum(sizes)
         busy_s = time.perf_counter() - clock
         told = replace(told, rows_in=rows, rows_out=rows, busy_s=busy_s)
         if marks:
@@ -256,8 +278,20 @@ class ChannelTask:
             listed = pa.array([traces], pa.list_(pa.int64()))
             yield pa.RecordBatch.from_pydict({"file": [name], "rows": [rows], "traces": listed})
 
-    def _noted(self, block: pa.RecordBatch, marks: list[Marks]) -> pa.RecordBatch:
-        """The block as it is to be written, after a note of its traces."""
+    def _write(
+        self, name: str, task: int, schema: pa.Schema, blocks: Iterable[pa.RecordBatch]
+    ) -> str:
+        """Write the blocks; returns the name by which the reader finds them."""
+        if self.topic is not None:
+            return self.topic.write(name.removesuffix(".arrow"), task, schema, blocks)
+        with self.data.writing(name) as stream, pa.ipc.new_file(stream, schema) as writer:
+            for block in blocks:
+                writer.write_batch(block)
+        return name
+
+    def _noted(self, block: pa.RecordBatch, marks: list[Marks], sizes: list[int]) -> pa.RecordBatch:
+        """The block as it is to be written, after a note of its rows and traces."""
+        sizes.append(block.num_rows)
         if TRACE not in block.schema.names:
             return block
         found = Marks.of(block)
@@ -296,8 +330,15 @@ def packed(files: Sequence[tuple[str, int]], most_rows: int) -> Iterator[tuple[s
 class ChannelReader(DataSourceStreamReader):
     """The consumer's side of a channel."""
 
-    def __init__(self, log: Log, columns: list[str], most_rows: int = 0) -> None:
+    def __init__(
+        self,
+        log: Log,
+        columns: list[str],
+        most_rows: int = 0,
+        topic: ChannelTopic | None = None,
+    ) -> None:
         self._log = log
+        self._topic = topic
         self._columns = columns
         self._most_rows = most_rows
         self._forgot = 0
@@ -322,10 +363,24 @@ class ChannelReader(DataSourceStreamReader):
         """The rows of its files, as they were written."""
         assert isinstance(partition, _Files)
         for name in partition.names:
-            with self._log.data.open(name) as stream:
-                reader = pa.ipc.open_file(stream)
-                for number in range(reader.num_record_batches):
-                    yield with_columns(reader.get_batch(number), self._columns)
+            for block in self._blocks(name):
+                yield with_columns(block, self._columns)
+
+    def _blocks(self, name: str) -> Iterator[pa.RecordBatch]:
+        where = RecordsReference.parsed(name)
+        if where is not None:
+            if self._topic is None:
+                raise TidegateError(
+                    f"rows of a channel are in the topic '{where.topic}' ({name}), but its cut "
+                    "names no broker any more; start with channel='kafka' and servers= until they "
+                    "are read"
+                )
+            yield from self._topic.read(where)
+            return
+        with self._log.data.open(name) as stream:
+            reader = pa.ipc.open_file(stream)
+            for number in range(reader.num_record_batches):
+                yield reader.get_batch(number)
 
     def commit(self, end: dict[str, int]) -> None:
         """The consumer will not read again what lies before `end`: remove it, several at a time.
@@ -336,7 +391,7 @@ class ChannelReader(DataSourceStreamReader):
             return
         try:
             self._log.note_read(end["batches"])
-            self._log.forget(end["batches"])
+            self._log.forget(end["batches"], self._topic)
         except (OSError, TidegateError):
             return
         self._forgot = end["batches"]
@@ -357,7 +412,10 @@ class ChannelSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """The consumer's side of a channel."""
         most_rows = int(self.options.get("packedrows", "0"))
-        return ChannelReader(Log(Durable(self.options["path"])), schema.names, most_rows)
+        asked = json.loads(self.options.get(TOPIC_OPTION, "null"))
+        topic = None if asked is None else ChannelTopic(**asked)
+        log = Log(Durable(self.options["path"]))
+        return ChannelReader(log, schema.names, most_rows, topic)
 
 
 def with_columns(block: pa.RecordBatch, columns: list[str]) -> pa.RecordBatch:

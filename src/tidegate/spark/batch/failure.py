@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tidegate.errors import TidegateError
+from tidegate.spark.kafka.failures import kafka_sentence
 
 _PACKAGE = Path(__file__).resolve().parents[2]
 _LIBRARY = Path(sysconfig.get_path("stdlib")).resolve()
@@ -107,7 +108,13 @@ def failure_of(
             f"({one_line(original)}); make room and start again: {repeats}",
             original,
         )
-    return f"segment '{segment}' failed: {one_line(original)}; {repeats}", original
+    said = kafka_sentence(f"{failure} {error}") or one_line(original)
+    return f"segment '{segment}' failed: {said}; {repeats}", original
+
+
+def foreign_failure(error: BaseException) -> str:
+    """Why a query that is not ours failed, in one sentence."""
+    return kafka_sentence(str(error)) or one_line(error)
 
 
 def one_line(error: BaseException) -> str:

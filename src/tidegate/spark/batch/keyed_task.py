@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tidegate.control.learning.traces import NO_IDS
 from tidegate.pipelines.keyed import Update
+from tidegate.spark.batch.ahead import AHEAD_US
 from tidegate.spark.batch.failure import told_of
 from tidegate.spark.batch.report import TaskReport
 from tidegate.spark.batch.traces import FIELD, Marks, TraceSample
@@ -108,7 +109,9 @@ class KeyedTask:
         marks, keys = None, None
         if stage.traced:
             marks, keys = traced_keys(rows, keeper.key.names, stage.sample)
-        newest_us = newest_events(rows, keeper.bound.event_time, stage.origins)
+        newest_us, ahead = newest_events(
+            rows, keeper.bound.event_time, stage.origins, self.at_us + AHEAD_US
+        )
         if rows is None:
             rows, hashes = stage.rows.empty_table(), np.empty(0, dtype=np.int64)
         else:
@@ -147,6 +150,7 @@ class KeyedTask:
                     durable_bytes=state.reads.durable_bytes,
                     node=node_of(keeper.cache),
                     newest_us=newest_us,
+                    ahead_rows=ahead,
                     late_rows=update.late_rows,
                     stamps=None
                     if stage.arrivals is None
@@ -210,23 +214,35 @@ def in_order(rows: pa.Table, order_by: str | None) -> tuple[pa.Table, NDArray[np
 
 
 def newest_events(
-    rows: pa.Table | None, event_time: str | None, origins: tuple[str, ...]
-) -> dict[str, int]:
-    """The newest event of the rows, by the source that they came from.
+    rows: pa.Table | None, event_time: str | None, origins: tuple[str, ...], until_us: int
+) -> tuple[dict[str, int], int]:
+    """The newest event of the rows, by the source that they came from, and the rows after `until`.
 
-    Without a column that tells the sources apart, all rows count as coming from one.
+    Without a column that tells the sources apart, all rows count as coming from one. Events that
+    lie further in the future are left out: the watermark would follow them, and every row that
+    tells the right time would be late.
     """
     if rows is None or event_time is None or not rows.num_rows:
-        return {}
+        return {}, 0
     column = rows.column(event_time)
     times = column.cast(pa.timestamp("us", column.type.tz), safe=False)
-    if ORIGIN not in rows.column_names:
+    newest = compute.max(times).value
+    if newest is None:
+        return {}, 0
+    ahead = 0
+    if newest > until_us:
+        there = compute.less_equal(times, pa.scalar(until_us, times.type))
+        ahead = compute.sum(compute.invert(there)).as_py()
+        rows, times = rows.filter(there), times.filter(there)
         newest = compute.max(times).value
-        return {} if newest is None else {ALL: int(newest)}
+        if newest is None:
+            return {}, ahead
+    if ORIGIN not in rows.column_names:
+        return {ALL: int(newest)}, ahead
     parts = pa.table({"at": times, "origin": rows.column(ORIGIN)})
     found = parts.group_by("origin").aggregate([("at", "max")])
     return {
         origins[code]: int(newest.value)
         for code, newest in zip(found["origin"].to_pylist(), found["at_max"], strict=True)
         if newest.is_valid
-    }
+    }, ahead

@@ -13,6 +13,8 @@ from tidegate.pipelines.graph import Channel, Keyed, Map, Node, Segment, Source
 
 MOST_ROWS = 1 << 16
 """About so many rows of a batch are counted; of more, every n-th."""
+_PARTITION = 1 << 33
+"""Spark numbers the rows of each partition from a multiple of this on."""
 
 
 def way_to(segment: Segment, keyed: Keyed) -> tuple[Node, ...] | None:
@@ -48,13 +50,14 @@ def shard_of(key: tuple[str, ...], shards: int) -> str:
 
 
 def counted(rows: DataFrame, keyed: Keyed, expected: int) -> NDArray[np.int64]:
-    """Rows of each shard, of about `MOST_ROWS` rows; `expected` is how many there may be."""
+    """Rows of each shard, of about `MOST_ROWS` rows; `expected` is how many there may be.
+
+    A batch may have far more, after a standstill. So no partition gives more than `MOST_ROWS`.
+    """
     shard = shard_of(keyed.key, keyed.shards)
-    every = -(-expected // MOST_ROWS)
-    if every > 1:
-        numbered = rows.selectExpr(f"{shard} as shard", "monotonically_increasing_id() as place")
-        chosen = numbered.where(f"place % {every} = 0").select("shard")
-    else:
-        chosen = rows.selectExpr(f"{shard} as shard")
+    every = max(-(-expected // MOST_ROWS), 1)
+    numbered = rows.selectExpr(f"{shard} as shard", "monotonically_increasing_id() as place")
+    first = f"place % {_PARTITION} < {every * MOST_ROWS}"
+    chosen = numbered.where(f"place % {every} = 0 and {first}").select("shard")
     found = chosen.toArrow()["shard"].to_numpy()
     return np.bincount(found, minlength=keyed.shards)

@@ -66,6 +66,8 @@ class TaskReport:
     """The node whose cache it used (`worker.node_of`); empty for a stage without state."""
     newest_us: Mapping[str, int] = field(default_factory=dict)
     """The newest event of each source that its rows came from, for operators with event time."""
+    ahead_rows: int = 0
+    """Rows whose event lies so far in the future that the watermark does not follow it."""
     late_rows: int = 0
     """Rows that came after their window or session had closed."""
     stamps: Stamps | None = None

@@ -12,7 +12,8 @@ from threading import Lock, get_ident
 from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.control.shedding.next_batch import time_gathering_s
-from tidegate.pipelines.graph import Segment
+from tidegate.pipelines.graph import Segment, Sink
+from tidegate.spark.batch.ahead import AheadRows
 from tidegate.spark.batch.anchors import Anchors, working_executors
 from tidegate.spark.batch.backpressure import Backpressure
 from tidegate.spark.batch.batch_clock import BatchClock
@@ -29,6 +30,7 @@ from tidegate.spark.batch.transaction import Transactions
 from tidegate.spark.measure.memory import BoundedMemory, remembered_results
 from tidegate.spark.owner.lease import Lease
 from tidegate.spark.shedding.ledger import Ledger, SourceTotals, Totals
+from tidegate.spark.sinks.of_format import FormatSink, sink_of
 
 _log = logging.getLogger("tidegate.batch")
 _RECORDS_PER_BLOCK = 1 << 17
@@ -72,13 +74,18 @@ class SegmentRun:
     """The thread that runs a batch now."""
     _begun_us: int | None = None
     """When the last batch of this run was planned; rows of the next batch arrive from then on."""
+    _ahead: AheadRows = field(init=False)
     _backpressure: Backpressure = field(init=False)
     _counts: SourceTotals = field(init=False)
     _transactions: Transactions = field(init=False)
+    _formats: dict[str, FormatSink] = field(default_factory=dict)
+    """The sinks that write to a format of Spark."""
+    _query_id: str = ""
 
     def __post_init__(self) -> None:
         ledger = Ledger(self.checkpoint.segment(self.segment.name).below("counts"))
         self._counts = SourceTotals(self.segment, self.compiler.sources, ledger)
+        self._ahead = AheadRows(self.pipeline)
         self._backpressure = Backpressure.of(self.segment, self.checkpoint, self.pipeline)
         self._transactions = Transactions(
             self.segment,
@@ -97,6 +104,11 @@ class SegmentRun:
     def prepare(self) -> None:
         """Create directories, check what an earlier run left, and continue with its routes."""
         self._transactions.prepare()
+        self._formats = {
+            node.name: sink_of(node, self.anchors.session)
+            for node in self.segment.nodes
+            if isinstance(node, Sink) and node.format is not None
+        }
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         """Run one micro-batch."""
@@ -145,6 +157,8 @@ class SegmentRun:
             batch_id=batch_id,
             executors=executors,
             pipeline=self.pipeline,
+            query_id=self._spark_id,
+            formats=self._formats,
             stopping=lambda: self.stopping,
             rows_before=self._rows_before,
         )
@@ -163,6 +177,7 @@ class SegmentRun:
                 self.segment.name,
             )
             return
+        self._ahead.look(done.reports, done.plan.at_us)
         self.results.append(
             BatchResult(
                 segment=self.segment.name,
@@ -179,6 +194,13 @@ class SegmentRun:
                 traces={**work.traces, **self.compiler.told_traces(done.reports)},
             )
         )
+
+    def _spark_id(self) -> str:
+        """The id of the segment's query: Spark wrote it into the checkpoint before any batch."""
+        if not self._query_id:
+            spark = self.checkpoint.segment(self.segment.name).below("spark")
+            self._query_id = str(spark.read_json("metadata")["id"])
+        return self._query_id
 
     def _rows_before(self, operator: str) -> int:
         """Rows of an operator in the last batch of this run."""

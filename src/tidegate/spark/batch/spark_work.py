@@ -20,6 +20,9 @@ from tidegate.spark.batch.next_allocation import NextAllocation
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
 from tidegate.spark.batch.report import Reports, TaskReport
 from tidegate.spark.batch.sinks import write_sink
+from tidegate.spark.kafka.channel_topic import ChannelTopic
+from tidegate.spark.sinks.attempt import Attempt
+from tidegate.spark.sinks.of_format import FormatSink
 from tidegate.spark.state.version import Version
 
 
@@ -38,6 +41,10 @@ class SparkWork:
     executors: ExecutorNames
     pipeline: str
     """The name of the pipeline, for log lines."""
+    query_id: Callable[[], str]
+    """The id that Spark keeps for the segment's query in the checkpoint."""
+    formats: Mapping[str, FormatSink]
+    """The sinks that write to a format of Spark."""
     stopping: Callable[[], bool]
     """Whether the run is being stopped, so that no failed sink is retried."""
     rows_before: Callable[[str], int]
@@ -95,16 +102,17 @@ class SparkWork:
             self.batch, plan, before, self.anchors, self.executors, self._frames
         )
 
-    def write_sinks(self, check: Callable[[], None]) -> None:
+    def write_sinks(self, check: Callable[[], None], replayed: bool) -> None:
         """Give each sink its frame: what it reads runs."""
         for node in self.segment.nodes:
             if isinstance(node, Sink):
+                into = self.formats.get(node.name)
+                query = "" if into is None else self.query_id()
                 write_sink(
                     node,
                     self._frames.of[node.inputs[0]],
-                    self.batch_id,
-                    pipeline=self.pipeline,
-                    check=check,
+                    Attempt(self.pipeline, node.name, query, self.batch_id, replayed, check),
+                    into,
                     stopping=self.stopping,
                 )
 
@@ -116,7 +124,8 @@ class SparkWork:
             log = Log(self.checkpoint.channel(name))
             rows = self.compiler.channel_rows(write, self._frames)
             passes = name in self.compiler.traced
-            task = ChannelTask(name, log.data, self.batch_id, self.told.accumulator, passes)
+            topic = ChannelTopic.of(self.pipeline, write.channel, self.checkpoint.root.url)
+            task = ChannelTask(name, log.data, self.batch_id, self.told.accumulator, passes, topic)
             files = rows.mapInArrow(_callable(task), FILES).toArrow()
             written[name] = list(
                 zip(files["file"].to_pylist(), files["rows"].to_pylist(), strict=True)

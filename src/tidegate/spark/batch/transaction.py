@@ -46,10 +46,11 @@ class Work(Protocol):
         """Make everything ready to run by this plan, from the state before the batch."""
         ...
 
-    def write_sinks(self, check: Callable[[], None]) -> None:
+    def write_sinks(self, check: Callable[[], None], replayed: bool) -> None:
         """Give the output to the sinks; `check` raises if another driver has the checkpoint.
 
-        It is called before every call of a sink, a retry included.
+        It is called before every call of a sink, a retry included. A batch that is `replayed` may
+        be in the sinks already.
         """
         ...
 
@@ -165,7 +166,7 @@ class Transactions:
             work.compile(plan, before.versions)
             steps.reached(Step.COMPILED)
             running(plan)
-            work.write_sinks(self.lease.check)
+            work.write_sinks(self.lease.check, replayed)
             steps.reached(Step.SINKS_WRITTEN)
             written = work.write_channels()
             steps.reached(Step.CHANNELS_WRITTEN)

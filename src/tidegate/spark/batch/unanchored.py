@@ -10,8 +10,8 @@ format that may coalesce.
 from tidegate.pipelines.graph import Keyed, Map, Segment, Sink
 from tidegate.spark.batch.anchors import ALONE, ExecutorNames
 
-KEEPS_PARTITIONS = frozenset({"noop", "parquet", "orc", "json", "csv", "text"})
-"""Spark's own formats that write one partition with one task."""
+KEEPS_PARTITIONS = frozenset({"noop", "parquet", "orc", "json", "csv", "text", "kafka"})
+"""Formats that write one partition with one task."""
 
 
 def unanchored(segment: Segment, node: Keyed, executors: ExecutorNames) -> bool:

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from tidegate.errors import TidegateError
 from tidegate.spark.jars.cache import jars_of
 from tidegate.spark.jars.lock import read_lock
-from tidegate.spark.sink_formats import class_of
+from tidegate.spark.sinks.format_class import class_of
 
 _LOCKS = {(4, 2): "connector-4.2.lock", (4, 3): "connector-4.2.lock"}
 """By the release of pyspark. The connector of 4.2 was tried with both."""

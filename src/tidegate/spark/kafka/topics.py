@@ -1,4 +1,4 @@
-"""Topics: create and delete them, and ask how many records they have."""
+"""Topics: create, inspect and delete them, ask how many records they have, delete old ones."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,13 +11,17 @@ _PATIENCE_S = 30.0
 
 
 def create_topic(
-    servers: str, topic: str, partitions: int = 1, config: Mapping[str, str] | None = None
+    servers: str,
+    topic: str,
+    partitions: int = 1,
+    config: Mapping[str, str] | None = None,
+    settings: Mapping[str, str] | None = None,
 ) -> None:
     """Create a topic, and wait until the broker has it."""
     if partitions < 1:
         raise AskedWrongly(f"a topic with {partitions} partitions is not possible; give 1 or more")
-    new = confluent().admin.NewTopic(topic, partitions, 1, config=dict(config or {}))
-    admin = _admin(servers)  # its calls fail when it is gone, so it must have a name
+    new = confluent().admin.NewTopic(topic, partitions, config=dict(config or {}))
+    admin = _admin(servers, settings)  # its calls fail when it is gone, so it must have a name
     _await(admin.create_topics([new]), f"topic '{topic}' could not be created")
 
 
@@ -48,13 +52,51 @@ def end_offsets(servers: str, topic: str) -> dict[int, int]:
     return dict(sorted(ends.items()))
 
 
-def _admin(servers: str) -> Any:
-    require_broker(servers)
+def topic_config(
+    servers: str, topic: str, settings: Mapping[str, str] | None = None
+) -> tuple[int, dict[str, str]] | None:
+    """How many partitions a topic has, and its configuration; None if there is no such topic."""
+    client = confluent()
+    admin = _admin(servers, settings)
+    try:
+        found = admin.list_topics(topic, timeout=_PATIENCE_S).topics[topic]
+        if (
+            found.error is not None
+            and found.error.code() == client.KafkaError.UNKNOWN_TOPIC_OR_PART
+        ):
+            return None
+        asked = client.admin.ConfigResource(client.admin.ResourceType.TOPIC, topic)
+        (answer,) = admin.describe_configs([asked], request_timeout=_PATIENCE_S).values()
+        config = {name: str(entry.value) for name, entry in answer.result().items()}
+    except client.KafkaException as error:
+        raise TidegateError(
+            f"the broker at {servers} does not tell what topic '{topic}' is like: {reason(error)}"
+        ) from error
+    return len(found.partitions), config
+
+
+def delete_before(
+    servers: str, ends: Mapping[tuple[str, int], int], settings: Mapping[str, str] | None = None
+) -> None:
+    """Delete the records of partitions, given by topic and number, before an offset each."""
+    if not ends:
+        return
+    client = confluent()
+    admin = _admin(servers, settings)
+    places = [client.TopicPartition(*place, offset) for place, offset in ends.items()]
+    _await(admin.delete_records(places), "old records could not be deleted")
+
+
+def _admin(servers: str, settings: Mapping[str, str] | None = None) -> Any:
+    if "security.protocol" not in (settings or {}):  # else it does not answer plain requests
+        require_broker(servers)
     # Without its log: what goes wrong reaches the caller as an exception.
-    return confluent().admin.AdminClient({"bootstrap.servers": servers, "log_level": 0})
+    return confluent().admin.AdminClient(
+        {"bootstrap.servers": servers, "log_level": 0, **(settings or {})}
+    )
 
 
-def _await(answers: Mapping[str, Any], what: str) -> None:
+def _await(answers: Mapping[Any, Any], what: str) -> None:
     for answer in answers.values():
         try:
             answer.result(_PATIENCE_S)

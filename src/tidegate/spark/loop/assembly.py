@@ -35,10 +35,21 @@ def assembly_of(
 ) -> Assembly:
     """The assembly for these options (all filled in), checked against the session's master."""
     master = parse_master(str(session.sparkContext.master))
-    per_executor = 1 if master.in_one_process else cores_per_executor(session)
-    bounds = bounds_of(given["cores"], given["executors"], session, per_executor)
     if not master.in_one_process:
         refuse_dynamic_allocation(session)
+    per_executor = 1 if master.in_one_process else cores_per_executor(session)
+    bounds = bounds_of(given["cores"], given["executors"], session, per_executor)
+    return assembly_within(bounds, given, cores_per_executor=per_executor, classes=classes)
+
+
+def assembly_within(
+    bounds: Bounds,
+    given: Mapping[str, Any],
+    *,
+    cores_per_executor: int = 1,
+    classes: Mapping[str, Worth] | None = None,
+) -> Assembly:
+    """The assembly for these options, whose bounds are known already; it needs no session."""
     shed = given.get("shed", False)
     by = DEFAULT_SHEDDER if shed is True else shed
     capacity = given.get("capacity")
@@ -58,8 +69,9 @@ def assembly_of(
             floors=floors_of(given["floors"]),
         ),
         tick_s=parse_duration(given["tick"]),
-        cores_per_executor=per_executor,
+        cores_per_executor=cores_per_executor,
         shed=shedder_name(by) if by else None,
+        shed_backlog=given.get("shed_backlog", False),
         classes=classes or {},
         policy=policy_name(given.get("policy", DEFAULT_POLICY)),
         capacity=None if capacity is None else read_capacity(capacity),
@@ -71,12 +83,9 @@ def bounds_of(
 ) -> Bounds:
     """The fewest and the most cores, given as cores or as executors."""
     there = cores_there(session)
-    if cores is not None and executors is not None:
-        raise AskedWrongly(
-            f"cores={cores} and executors={executors}: both set the same bounds; give one of them"
-        )
+    refuse_both(cores, executors)
     if executors is not None:
-        least, most = _pair("executors", executors)
+        least, most = span_of("executors", executors)
         if there is not None and most * cores_per_executor > there:
             raise AskedWrongly(
                 f"executors=({least}, {most}), but the master has {there // cores_per_executor};"
@@ -90,7 +99,7 @@ def bounds_of(
                 " how many it has"
             )
         return Bounds(1, there)
-    least, most = _pair("cores", cores)
+    least, most = span_of("cores", cores)
     each = task_cpus(session)
     known = master_cores(session)
     if known is not None and most > known:
@@ -107,7 +116,16 @@ def bounds_of(
     return Bounds(-(-least // each), most // each)
 
 
-def _pair(name: str, given: int | tuple[int, int]) -> tuple[int, int]:
+def refuse_both(cores: Count, executors: Count) -> None:
+    """Refuse bounds that are given twice."""
+    if cores is not None and executors is not None:
+        raise AskedWrongly(
+            f"cores={cores} and executors={executors}: both set the same bounds; give one of them"
+        )
+
+
+def span_of(name: str, given: int | tuple[int, int]) -> tuple[int, int]:
+    """The fewest and the most of an option that may be one number for both."""
     least, most = (given, given) if isinstance(given, int) else given
     if not 1 <= least <= most:
         raise AskedWrongly(f"{name}=({least}, {most}): give a minimum from 1 up to the maximum")

@@ -14,6 +14,7 @@ from tidegate.control.controller import Controller
 from tidegate.control.decision import Decision
 from tidegate.control.measurement import Measurement
 from tidegate.errors import AskedWrongly
+from tidegate.spark.loop.all_queries import QueriesOfAllSessions
 from tidegate.spark.loop.assembly import assembly_of
 from tidegate.spark.loop.boundary import (
     BatchBoundary,
@@ -28,11 +29,13 @@ from tidegate.spark.loop.negotiate import (
     cores_there,
     executors_expected,
 )
+from tidegate.spark.loop.attached_queries import AttachedQueries
 from tidegate.spark.loop.recorder import recorder
 from tidegate.spark.loop.ticker import Ticker
 from tidegate.spark.master import Master, parse_master
 from tidegate.spark.measure.attached_meter import AttachedMeter
-from tidegate.spark.measure.busy_cores import ExecutorTime
+from tidegate.spark.measure.busy_cores import ExecutorTime, up_since_s
+from tidegate.spark.measure.stage_work import StageWork
 from tidegate.spark.options import AttachOptions, filled, takes
 from tidegate.spark.sharing.scaler import ATTACHMENT, scale
 from tidegate.spark.state.files import Durable
@@ -53,8 +56,25 @@ def attach(
     recorded, but nothing is changed. docs/options.md lists the options; docs/attach.md explains
     the rest.
     """
-    given = filled(AttachOptions, options)
     session, queries = _what(spark_or_query)
+    query = spark_or_query if isinstance(spark_or_query, StreamingQuery) else None
+    return _attached(session, query, queries, options)
+
+
+def attach_to_all(session: SparkSession, **options: Unpack[AttachOptions]) -> "Attachment":
+    """The same for all queries of the Spark application, of whichever of its sessions."""
+    queries = QueriesOfAllSessions(session)
+    return _attached(session, None, queries, options)
+
+
+def _attached(
+    session: SparkSession,
+    query: StreamingQuery | None,
+    running: Callable[[], Sequence[StreamingQuery]],
+    options: AttachOptions,
+) -> "Attachment":
+    given = filled(AttachOptions, options)
+    queries = AttachedQueries(running)
     if given["target"] is None:
         raise AskedWrongly("attach needs a target: give target='5 seconds'")
     master = parse_master(str(session.sparkContext.master))
@@ -73,10 +93,17 @@ def attach(
             note = f"{master.url} has no executors to scale: queries are only measured and recorded"
         attachment = Attachment(
             session,
-            spark_or_query if isinstance(spark_or_query, StreamingQuery) else None,
+            query,
             new_controller(assembly),
             negotiator,
-            AttachedMeter(queries, negotiator, ExecutorTime(session)),
+            AttachedMeter(
+                queries,
+                negotiator,
+                ExecutorTime(session),
+                StageWork(session).read,
+                lambda: up_since_s(session),
+            ),
+            queries,
             tick_s=assembly.tick_s,
             place=None if given["records"] is None else Durable(str(given["records"])),
             note=note,
@@ -118,6 +145,7 @@ class Attachment(Ticker):
         controller: Controller,
         negotiator: Negotiator,
         meter: AttachedMeter,
+        queries: AttachedQueries,
         *,
         tick_s: float,
         place: Durable | None,
@@ -129,6 +157,7 @@ class Attachment(Ticker):
             controller, negotiator, name=str(name), tick_s=tick_s, writer=writer, place=place
         )
         self.meter = meter
+        self._queries = queries
         self._context: Any = session.sparkContext._jsc.sc()
         self._query = query
         self._note = note
@@ -148,7 +177,11 @@ class Attachment(Ticker):
     @property
     def over(self) -> bool:
         """Whether the query it was attached to, or the whole application, has ended."""
-        return not self.alive
+        if self.alive:
+            return False
+        if not self._context.isStopped():
+            self._queries()  # tells why the query has ended
+        return True
 
     def measure(self, now_s: float) -> Measurement:
         """Measure the tick that ends now from the queries' progress reports."""

@@ -194,13 +194,18 @@ def queries_of_all_sessions(session: SparkSession, but: Collection[str] = ()) ->
 
     A session lists only its own queries, but all sessions share the executors.
     """
-    java: Any = session._jsparkSession
-    try:
-        found = list(java.sharedState().activeStreamingQueries().values())
-    except (Py4JError, TypeError):  # a Spark version that keeps them elsewhere
-        found = [query._jsq.streamingQuery() for query in session.streams.active]
+    found = executions_of_all_sessions(session)
     others = [one for one in found if str(one.runId().toString()) not in but]
     return [QueryHold(one, session.sparkContext._jvm, _pinned(session)) for one in others]
+
+
+def executions_of_all_sessions(session: SparkSession) -> list[Any]:
+    """The JVM's executions of all streaming queries of the application."""
+    java: Any = session._jsparkSession
+    try:
+        return list(java.sharedState().activeStreamingQueries().values())
+    except (Py4JError, TypeError):  # a Spark version that keeps them elsewhere
+        return [query._jsq.streamingQuery() for query in session.streams.active]
 
 
 def refuse_unpinned_threads(session: SparkSession) -> None:

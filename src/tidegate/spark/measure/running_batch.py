@@ -8,10 +8,13 @@ have reported when the rows arrived: a surge seen there is answered one whole ba
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from tidegate.control.learning.sojourn import SLOT_US, Stamps, merged
 from tidegate.control.learning.traces import weighted_stamps, weights
 from tidegate.pipelines.graph import Segment
 from tidegate.pipelines.walks import mixed_readers, timed_readers
+from tidegate.spark.batch.plan import BatchPlan
 from tidegate.spark.batch.report import TaskReport
 from tidegate.spark.batch.result import BatchResult
 from tidegate.spark.batch.segment import SegmentRun
@@ -44,15 +47,17 @@ def running_arrivals(part: SegmentRun) -> RunningArrivals | None:
         # A map without tasks of its own runs where its rows are, in an unknown number of tasks.
         if entry is None or len({r.task for r in reports if r.operator == name}) < entry.tasks:
             return None
-    return _told(part.segment, plan.batch_id, reports)
+    return _told(part.segment, plan, reports)
 
 
 def arrivals_of(part: SegmentRun, result: BatchResult) -> RunningArrivals | None:
     """The arrivals of a batch that has run, but whose duration Spark has not told yet."""
-    return _told(part.segment, result.plan.batch_id, result.reports)
+    return _told(part.segment, result.plan, result.reports)
 
 
-def _told(segment: Segment, batch_id: int, reports: Sequence[TaskReport]) -> RunningArrivals | None:
+def _told(
+    segment: Segment, plan: BatchPlan, reports: Sequence[TaskReport]
+) -> RunningArrivals | None:
     mixed = mixed_readers(segment)
     offered = offered_stamps(reports, mixed)
     readers = timed_readers(segment) - mixed
@@ -60,7 +65,9 @@ def _told(segment: Segment, batch_id: int, reports: Sequence[TaskReport]) -> Run
     for report in reports:
         if report.operator in mixed and report.born is not None:
             kept += report.sampled * int(weights(report.born).sum())
-    return None if offered is None else RunningArrivals(batch_id, offered, kept)
+    if offered is None:
+        return None
+    return RunningArrivals(plan.batch_id, until(offered, plan.at_us), kept)
 
 
 def kept_stamps(reports: Sequence[TaskReport], mixed: frozenset[str]) -> list[Stamps]:
@@ -93,3 +100,22 @@ def since(stamps: Stamps, from_us: int) -> Stamps:
     """The part of the stamps from a time on; the sum within slots is left out."""
     fresh = stamps.slots >= from_us // SLOT_US
     return Stamps(stamps.slots[fresh], stamps.counts[fresh], 0)
+
+
+def until(stamps: Stamps, at_us: int) -> Stamps:
+    """The stamps of a batch that was planned at this time: all its rows had arrived by then.
+
+    A timestamp in the future is a wrong clock of who made the row. As it is, it would make the
+    newest second, in which the rate is counted, one that has hardly any rows in it.
+    """
+    last = at_us // SLOT_US
+    there = int(np.searchsorted(stamps.slots, last, side="right"))
+    if there == len(stamps.slots):
+        return stamps
+    counts = stamps.counts[:there].copy()
+    ahead = int(stamps.counts[there:].sum())
+    if there and stamps.slots[there - 1] == last:
+        counts[-1] += ahead
+        return Stamps(stamps.slots[:there], counts, stamps.beyond_us)
+    slots = np.append(stamps.slots[:there], last)
+    return Stamps(slots, np.append(counts, ahead), stamps.beyond_us)

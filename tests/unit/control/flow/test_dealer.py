@@ -78,8 +78,6 @@ def test_nothing_is_dealt_on_old_numbers() -> None:
     dealer = Dealer()
     silent = map_of(FAST_AND_SLOW, rows=0)
     assert deals(dealer, silent, 9) == [{}] * 9
-    changing = [dealer.deals(tick(map_of(FAST_AND_SLOW)), {"parse": 4}) for _ in range(9)]
-    assert changing == [{}] * 9
     fewer = map_of(FAST_AND_SLOW[:2])
     assert deals(dealer, fewer, 9) == [{}] * 9, "tasks have changed meanwhile"
 
@@ -126,3 +124,15 @@ def test_a_slow_executor_no_longer_holds_the_others_up() -> None:
     assert last.latency is not None and last.latency.mean_s < 2.0
     assert flow.rows >= 1.5 * static.rows
     assert last.operators[0].imbalance == pytest.approx(1.0, abs=0.05)
+
+
+def test_no_cores_are_asked_for_where_a_better_deal_is_enough() -> None:
+    """Two fast tasks and their slow neighbours are enough; with the old deal they look full."""
+    stage = Stage(name="match", work_s=4e-3, speeds=(1.0, 1.0, 0.4))
+    segment = SimulatedSegment(fixed_s=0.1, stages=(stage,))
+    world = World(segments=(segment,), profile=constant(500.0), seconds=90.0, cores=4, noise=0.02)
+    flow = Assembly(target=Target(2.0), bounds=Bounds(1, 12), policy="flow")
+    outcome = simulate(world, new_controller(flow))
+    dealing = [one.decision for one in outcome.records if one.decision.deal]
+    assert dealing and all(one.cores is None and not one.tasks for one in dealing)
+    assert max(outcome.cores) <= 5

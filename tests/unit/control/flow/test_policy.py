@@ -15,7 +15,7 @@ from tidegate.control.target import Target
 from tidegate.errors import AskedWrongly
 from tidegate.sim.microbatch.pipeline import simulate
 from tidegate.sim.microbatch.world import SimulatedSegment, Stage, World
-from tidegate.workload.profile import constant
+from tidegate.workload.profile import constant, steps
 
 
 def test_the_flow_policy_meets_a_surge_and_lets_go() -> None:
@@ -26,6 +26,22 @@ def test_the_flow_policy_meets_a_surge_and_lets_go() -> None:
     assert outcome.within(TARGET_S, after_s=20.0) >= 0.85
     usable = [r.beliefs["usable"] for r in outcome.records if "usable" in r.beliefs]
     assert len(usable) > 60 and 0.3 <= min(usable) <= max(usable) <= 1.0
+
+
+def test_cores_are_released_when_no_more_rows_arrive() -> None:
+    flow = Assembly(target=Target(TARGET_S), bounds=BOUNDS, policy="flow")
+    dies = steps([(0, 3000.0), (40, 0.0)])
+    outcome = simulate(world(dies, seconds=80.0, cores=6), new_controller(flow))
+    assert outcome.cores[38] >= 4 and outcome.cores[-1] == BOUNDS.least
+    released = [one for one in outcome.records if one.acted and one.tick > 45]
+    assert released and all(one.decision.reason.startswith("no rows arrive") for one in released)
+
+
+def test_no_core_is_released_while_rows_still_wait() -> None:
+    policy = plain(FlowPolicy(1.0, scale_in_after_s=3.0), Bounds(1, 8))
+    policy.decide(measured(0, rate=3000.0, cores=6, rows=1))
+    for tick in range(1, 20):
+        assert policy.decide(measured(tick, rate=0.0, cores=6, batches=False, backlog=500.0)).holds
 
 
 def chain(*works: tuple[str, float]) -> World:

@@ -86,3 +86,13 @@ def test_the_mean_of_one_batch_is_that_of_its_rows(arrivals: np.ndarray, after: 
         assert found is None
     else:
         assert found == pytest.approx((NOW_US + after - arrivals).mean() / 1e6, abs=1e-9)
+
+
+def test_rows_of_the_future_wait_for_nothing() -> None:
+    stamps = Stamps.of(np.array([2_000_000, 86_400_000_500, 86_400_000_900]))
+    batch = BatchStamps(stamps, 5_000_000)
+    found = sojourn([batch])
+    assert found is not None
+    assert found.mean_s == pytest.approx(1.0, abs=1e-3) and found.p50_s == 0.0
+    assert found.p99_s == 3.0
+    assert mean_sojourn_s(BatchStamps(Stamps.of(np.array([9_000_900])), 5_000_000)) == 0.0

@@ -86,6 +86,21 @@ def test_previews_end_when_the_keys_are_calm_again() -> None:
     assert not world.preview and "no longer counting" in world.said[-1]
 
 
+def test_previews_end_when_one_task_is_left() -> None:
+    """There is nothing to route any more, so counting saves nothing."""
+    world = World(every=3)
+    for _ in range(30):
+        world.batch()
+    assert world.preview
+    decisions = []
+    for number in range(6 * BATCHES):
+        seen = world._measured([ROWS // SHARDS] * SHARDS, 0.1)
+        alone = dataclasses.replace(seen.operators[0], tasks=1, route=even_route(SHARDS, 1))
+        seen = dataclasses.replace(seen, at_s=100.0 + number, operators=(alone,))
+        decisions.append(world.balancer.balanced(hold("calm"), seen).preview)
+    assert {"count": False} in decisions
+
+
 def test_a_preview_that_takes_longer_than_it_saves_ends() -> None:
     world = World(every=3, preview_s=5.0)
     for _ in range(60):

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from tidegate.models.capacity.bayes import BayesianCapacity
 from tidegate.models.capacity.choice import choose
+from tidegate.models.capacity.machines import machines_for
 from tidegate.models.capacity.online import FEWEST_COUNTS, MEMORY, OnlineCapacity
 from tidegate.models.capacity.shapes import Shape
 
@@ -21,8 +22,14 @@ def test_few_samples_are_the_bayesian_models() -> None:
     samples = linear([2, 2, 3, 3])
     found = OnlineCapacity(samples, max_machines=32)
     bayes = BayesianCapacity(samples, max_machines=32)
-    assert np.array_equal(found.variance(COUNTS), bayes.variance(COUNTS))
+    assert np.array_equal(found.variance(COUNTS[:3]), bayes.variance(COUNTS[:3]))
     assert np.array_equal(found.mean(COUNTS[:3]), bayes.mean(COUNTS[:3]))
+
+
+def test_a_load_just_above_the_only_measured_count_does_not_get_all_machines() -> None:
+    """Far from its samples the Bayesian model is unsure, whatever the number of machines."""
+    found = OnlineCapacity([(6, 3300.0), (6, 3000.0), (6, 3600.0)] * 3, max_machines=200)
+    assert machines_for(3000.0, 0.95, found, 200) <= 9
 
 
 def test_enough_samples_are_the_papers_curve() -> None:

@@ -166,3 +166,10 @@ def test_a_segment_gives_up_a_core_although_a_map_in_it_has_no_tasks_of_its_own(
     fixed = TaskLimits(np.array([4.0, 1.0, 1.0]), np.array([4.0, 9.0, 9.0]), 7.0)
     tasks = widened(flow, RATE, np.ones(2), segments=[1], loads=np.full(2, 0.7), limits=fixed)
     assert tasks.tolist() == [4.0, 2.0, 5.0]
+
+
+def test_a_segment_that_is_hardly_used_does_not_hide_the_least_cut() -> None:
+    """Its capacity is ten billion times that of the other."""
+    flow = StageFlow(np.array([0, 1]), np.array([3.0, 3e-10]), np.ones(2))
+    segment, carried = behind_least_cut(flow, RATE, np.ones(2))
+    assert segment == 0 and carried.value == pytest.approx(RATE / 3.0)

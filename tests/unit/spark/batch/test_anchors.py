@@ -79,6 +79,15 @@ def test_a_lopsided_anchor_is_made_again_at_once(cluster):
     assert len(imitated.frames) == 2 and imitated.held == 1
 
 
+def test_places_are_forgotten_when_no_executor_is_left(cluster):
+    """A preview would balance the new tasks by the places of others."""
+    _, anchors = cluster(EVEN)
+    anchors.follow("n", ROUTE, 4, TWO)
+    assert anchors.nodes("n") == EVEN
+    anchors.follow("n", (0, 1, 1, 0), 2, ALONE)
+    assert anchors.nodes("n") == ()
+
+
 def test_the_most_even_of_a_few_is_kept(cluster):
     three = ("executor_h_1",) * 3 + ("executor_h_2",)
     imitated, anchors = cluster(LOPSIDED, three, LOPSIDED)

@@ -3,6 +3,7 @@
 import json
 import logging
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -14,6 +15,9 @@ from tidegate.pipelines.graph import Sink
 from tidegate.spark.batch.failure import failure_of, one_line
 from tidegate.spark.batch.sinks import SinkFailed, write_sink
 from tidegate.spark.owner.epochs import Fenced
+from tidegate.spark.sinks.attempt import Attempt
+
+SEVENTH = Attempt("shop", "store", "a1b2c3d4-0000-4000-8000-000000000000", 7)
 
 
 class Flaky:
@@ -35,7 +39,7 @@ def sink(write, retries: int = 0) -> Sink:
 
 def test_one_sentence_names_sink_batch_error_and_line():
     with pytest.raises(SinkFailed) as caught:
-        write_sink(sink(Flaky(1)), "frame", 7, pipeline="shop")
+        write_sink(sink(Flaky(1)), "frame", SEVENTH)
     said = str(caught.value)
     assert said.startswith("sink 'store' failed in batch 7: ValueError: no room (")
     assert f"({__file__}, line " in said and "raise self.error" in said
@@ -47,7 +51,7 @@ def test_one_sentence_names_sink_batch_error_and_line():
 def test_a_retry_gets_the_same_frame_and_batch_after_a_growing_wait(caplog):
     flaky, waited = Flaky(3), []
     with caplog.at_level(logging.WARNING, logger="tidegate"):
-        write_sink(sink(flaky, 3), "frame", 7, pipeline="shop", sleep=waited.append)
+        write_sink(sink(flaky, 3), "frame", SEVENTH, sleep=waited.append)
     assert flaky.calls == [("frame", 7)] * 4
     assert sum(waited) == pytest.approx(1 + 2 + 4)
     lines = [record.getMessage() for record in caplog.records]
@@ -63,7 +67,7 @@ def test_a_retry_gets_the_same_frame_and_batch_after_a_growing_wait(caplog):
 def test_the_wait_is_at_most_half_a_minute_and_the_last_failure_counts():
     flaky, waited = Flaky(9), []
     with pytest.raises(SinkFailed, match=r"no room .*\(tried 8 times\); the batch repeats"):
-        write_sink(sink(flaky, 7), "frame", 7, pipeline="shop", sleep=waited.append)
+        write_sink(sink(flaky, 7), "frame", SEVENTH, sleep=waited.append)
     assert len(flaky.calls) == 8
     assert sum(waited) == pytest.approx(1 + 2 + 4 + 8 + 16 + 30 + 30)
 
@@ -74,8 +78,7 @@ def test_a_run_that_stops_retries_nothing():
         write_sink(
             sink(flaky, 5),
             "frame",
-            7,
-            pipeline="shop",
+            SEVENTH,
             stopping=lambda: len(waited) >= 3,
             sleep=waited.append,
         )
@@ -86,13 +89,13 @@ def test_an_operator_that_fails_while_the_sink_reads_is_not_the_sinks_failure():
     text = f"Spark says tidegate-failure:{json.dumps({'message': 'operator x raised'})}:end"
     flaky = Flaky(9, RuntimeError(text))
     with pytest.raises(RuntimeError):
-        write_sink(sink(flaky, 5), "frame", 7, pipeline="shop")
+        write_sink(sink(flaky, 5), "frame", SEVENTH)
     assert len(flaky.calls) == 1
 
 
 def test_a_sink_that_exits_fails_like_any_other():
     with pytest.raises(SinkFailed, match="SystemExit: 3"):
-        write_sink(sink(lambda frame, batch_id: sys.exit(3)), "frame", 7, pipeline="shop")
+        write_sink(sink(lambda frame, batch_id: sys.exit(3)), "frame", SEVENTH)
 
 
 def test_errors_of_java_are_cut_to_what_was_said_and_what_caused_it():
@@ -162,5 +165,31 @@ def test_a_driver_that_lost_its_checkpoint_between_two_tries_calls_no_sink():
             raise error
 
     with pytest.raises(Fenced, match="another driver has it"):
-        write_sink(sink(flaky, 3), "frame", 7, pipeline="shop", check=check, sleep=lambda s: None)
+        write_sink(sink(flaky, 3), "frame", replace(SEVENTH, check=check), sleep=lambda s: None)
     assert len(flaky.calls) == 2
+
+
+class Format:
+    """A format that fails once, and notes what it was told."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+        self.again: list[bool] = []
+
+    def write(self, frame: object, attempt: Attempt) -> None:
+        self.again.append(attempt.again)
+        if len(self.again) == 1:
+            raise self.error
+
+
+def test_a_retry_of_a_format_knows_that_something_may_be_written():
+    into = Format(OSError("no route"))
+    write_sink(sink(None, 1), "frame", SEVENTH, into, sleep=lambda s: None)
+    assert into.again == [False, True]
+
+
+def test_a_format_that_finds_itself_fenced_is_not_tried_again():
+    into = Format(Fenced("another driver has it"))
+    with pytest.raises(Fenced):
+        write_sink(sink(None, 3), "frame", SEVENTH, into, sleep=lambda s: None)
+    assert into.again == [False]

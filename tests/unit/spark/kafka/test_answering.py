@@ -63,3 +63,12 @@ def test_nobody_does_not():
 def test_what_is_no_address_is_refused(text):
     with pytest.raises(AskedWrongly, match="is no Kafka address; give HOST:PORT"):
         require_broker(text)
+
+
+def test_addresses_are_written_as_kafkas_clients_take_them(server):
+    place = server(broker)
+    assert answers(f"PLAINTEXT://{place}")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        assert answers(f"[127.0.0.1]:{port}", encrypted=True), "an open port is all that is asked"
+    assert not answers(f"127.0.0.1:{port}", encrypted=True)

@@ -7,8 +7,10 @@ from types import SimpleNamespace
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tidegate.control.learning.sojourn import Stamps
+from tidegate.control.learning.sojourn import Stamps, merged
 from tidegate.control.learning.traces import ARRIVAL_SHIFT
 from tidegate.pipelines.graph import Channel, Graph, Map, Merge, Segment, Source, TaskBounds
 from tidegate.pipelines.traces import traced_nodes
@@ -16,7 +18,7 @@ from tidegate.pipelines.walks import mixed_readers
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
 from tidegate.spark.batch.report import ShedCounts, TaskReport
 from tidegate.spark.measure.arrivals import Arrivals, decayed
-from tidegate.spark.measure.running_batch import offered_stamps
+from tidegate.spark.measure.running_batch import offered_stamps, running_arrivals, until
 
 ROWS = pa.schema([("k", pa.string())])
 SOURCE = Source(name="in", inputs=(), schema=ROWS, frame=None, arrival="at")
@@ -50,7 +52,7 @@ def segment_run(tasks: int = 2) -> SimpleNamespace:
     reports: list[TaskReport] = []
     return SimpleNamespace(
         segment=Segment("main", (SOURCE, READER), (SOURCE,), ()),
-        running=BatchPlan(5, 0, {"m": OperatorPlan(tasks)}),
+        running=BatchPlan(5, 60_000_000, {"m": OperatorPlan(tasks)}),
         results=deque(),
         told=reports,
         reports=SimpleNamespace(so_far=lambda batch_id: list(reports)),
@@ -141,3 +143,26 @@ def test_once_it_has_caught_up_rows_count_whatever_times_they_carry() -> None:
     arrivals.caught_up()
     arrivals.add(evenly(10.0, 12.0, 200))
     assert arrivals.rate() == pytest.approx(100.0, rel=0.02)
+
+
+def test_a_row_of_the_future_changes_neither_rate_nor_newest_arrival() -> None:
+    arrivals, part = Arrivals(), segment_run(tasks=1)
+    tomorrow = Stamps(np.array([86_400_000]), np.array([1]), 0)
+    stamps = merged([evenly(59.0, 60.0, 400), tomorrow])
+    part.told.append(told(5, 0, stamps))
+    seen = running_arrivals(part)
+    assert seen is not None and seen.newest_us == 60_000_000, "when the batch was planned"
+    assert seen.offered.rows == 401
+    arrivals.add(seen.offered)
+    assert arrivals.rate() == pytest.approx(400.0, rel=0.02)
+    assert arrivals.silent_s(61.0) == pytest.approx(1.0)
+
+
+@given(st.lists(st.integers(0, 50_000), min_size=1), st.integers(0, 60_000))
+def test_clamped_stamps_keep_all_rows_and_end_with_the_plan(us: list[int], at_us: int) -> None:
+    stamps = Stamps.of(np.array(us))
+    found = until(stamps, at_us)
+    assert found.rows == len(us)
+    assert np.all(np.diff(found.slots) > 0) and found.slots[-1] <= at_us // 1000
+    expected = np.minimum(np.array(us) // 1000, at_us // 1000)
+    assert np.repeat(found.slots, found.counts).tolist() == sorted(expected.tolist())

@@ -15,11 +15,11 @@ from tidegate.spark.loop.negotiate import LocalBudget
 from tidegate.spark.measure import attached_meter
 from tidegate.spark.measure.attached_meter import (
     AttachedMeter,
-    arrival_rate,
     cores_during,
     spread_of,
 )
 from tidegate.spark.measure.busy_cores import ExecutorTime
+from tidegate.spark.measure.progress import PartitionOffsets
 
 
 @pytest.fixture
@@ -107,6 +107,7 @@ def test_a_query_that_hangs_is_stale_and_so_is_none(meter_of) -> None:
 def test_a_batch_during_which_executors_came_teaches_nothing(meter_of) -> None:
     query = FakeQuery("clicks")
     meter = meter_of([query], cores=1)
+    query.meter.coming = [progress(n, 93.0 + n, 1.0, 50) for n in range(7)]
     meter.measure(101.0)
     meter._negotiator.ask(3)
     meter.measure(102.0)
@@ -116,15 +117,6 @@ def test_a_batch_during_which_executors_came_teaches_nothing(meter_of) -> None:
         (1, "executors changed"),
         (3, None),
     ]
-
-
-def test_rates_know_idle_time() -> None:
-    steady = [progress(n, float(n), 0.9, 40) for n in range(6)]
-    assert arrival_rate(steady) == pytest.approx(40.0)
-    assert arrival_rate(steady, idle_at_s=6.0) == pytest.approx(20.0), "40 in two seconds"
-    assert arrival_rate(steady, idle_at_s=20.0) == 0.0
-    assert arrival_rate([]) == 0.0
-    assert arrival_rate([progress(0, 0.0, 1.0, 30, span_s=2.0)]) == 0.0, "they were there before"
 
 
 def test_the_span_of_a_batch_is_what_sparks_rate_says() -> None:
@@ -215,3 +207,36 @@ def test_rows_from_an_earlier_rest_did_not_arrive_now(meter_of) -> None:
     found = meter.measure(111.0)
     assert found.arrival_rate == pytest.approx(50.0)
     assert found.backlog_rows == pytest.approx(5400 + 50.0 * 2)
+
+
+def test_behind_a_read_limit_rows_are_older_than_their_batch(meter_of) -> None:
+    """50 rows/s arrive and are taken; 500 older ones stay behind, so a row waits 10 s for them."""
+    query = FakeQuery("clicks")
+    meter = meter_of([query])
+    meter.measure(101.0)
+    query.meter.coming = [
+        replace(progress(n, 101.0 + 2 * n, 2.0, 100, 2.0), behind_rows=500) for n in range(6)
+    ]
+    found = meter.measure(113.0)
+    assert found.arrival_rate == pytest.approx(50.0)
+    assert found.latency is not None
+    assert found.latency.mean_s == pytest.approx(2.0 + 10.0 + 1.0)
+
+
+def test_a_stuck_partition_is_no_backlog(meter_of) -> None:
+    query = FakeQuery("clicks")
+    meter = meter_of([query])
+    for n in range(30):
+        parts = (
+            PartitionOffsets(0, "t", 0, 100 * n, 100 * n + 100, 100 * n + 100),
+            PartitionOffsets(0, "t", 1, 50, 50, 60 + 10 * n),
+        )
+        one = replace(progress(n, 100.0 + n, 1.0, 100), partitions=parts, behind_rows=10 + 10 * n)
+        query.meter.coming = [one]
+        found = meter.measure(101.0 + n)
+    (segment,) = found.segments
+    assert segment.lag is not None
+    assert [part.stuck for part in segment.lag.partitions] == [False, True]
+    assert (segment.lag.rows, found.lag_rows) == (300, 300)
+    assert segment.backlog_rows == pytest.approx(found.arrival_rate * 1.0, rel=0.01)
+    assert not found.saturated

@@ -110,7 +110,15 @@ def test_it_never_goes_back_and_is_never_past_the_newest_event(batches, delay_us
 def test_newest_events_by_origin():
     times = pa.array([3, None, 9, 5, None], pa.timestamp("us"))
     rows = pa.table({"at": times, ORIGIN: pa.array([0, 0, 2, 0, 1], pa.int32())})
-    assert newest_events(rows, "at", ("x", "y", "z")) == {"x": 5, "z": 9}
-    assert newest_events(rows.drop_columns([ORIGIN]), "at", ()) == {ALL: 9}
-    assert newest_events(rows, None, ()) == newest_events(None, "at", ()) == {}
-    assert newest_events(rows.slice(0, 0), "at", ()) == {}
+    assert newest_events(rows, "at", ("x", "y", "z"), 100) == ({"x": 5, "z": 9}, 0)
+    assert newest_events(rows.drop_columns([ORIGIN]), "at", (), 100) == ({ALL: 9}, 0)
+    assert newest_events(rows, None, (), 100) == newest_events(None, "at", (), 100) == ({}, 0)
+    assert newest_events(rows.slice(0, 0), "at", (), 100) == ({}, 0)
+
+
+def test_the_watermark_does_not_follow_events_of_the_future():
+    times = pa.array([3, None, 9, 5, 7], pa.timestamp("us"))
+    rows = pa.table({"at": times, ORIGIN: pa.array([0, 0, 2, 0, 1], pa.int32())})
+    assert newest_events(rows, "at", ("x", "y", "z"), 5) == ({"x": 5}, 2)
+    assert newest_events(rows.drop_columns([ORIGIN]), "at", (), 8) == ({ALL: 7}, 1)
+    assert newest_events(rows, "at", ("x", "y", "z"), 2) == ({}, 4)

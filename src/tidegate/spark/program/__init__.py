@@ -1,0 +1,1 @@
+"""Somebody's PySpark program, run as it is and attached to: `tidegate run`."""
