@@ -21,6 +21,7 @@ help:
 	@echo "make soak    a changing load for a while, watching memory and disk (MINUTES=20)"
 	@echo "make lint    ruff, mypy, and the documentation without a broken link"
 	@echo "make docs    the documentation as a site, in out/site (open out/site/index.html)"
+	@echo "make reference  the pages of docs/reference again, from docstrings and --help"
 	@echo "make bench   all benchmarks, short form (NAME=source for one, ARGS= for options)"
 	@echo "make setup   only prepare $(VENV) for development"
 	@echo "make clean   remove $(VENV) and caches"
