@@ -6,8 +6,9 @@ pipeline is the demo's, whose operators sleep, so that executors help on a machi
 `structured_kafka_wordcount.py` as Spark ships it; Tidegate is attached to it. Its counts are those
 of the last table that it prints.
 
-Options: `--seconds 300`, `--only pipeline|program`, `--rate 4000` (records per second of the
-program before and after the surge), `--target '6 seconds'` (of the program).
+Options: `--seconds 300`, `--only pipeline|program`, `--cluster 5x2` (executors of the pipeline and
+the cores of each), `--rate 4000` (records per second of the program before and after the surge),
+`--target '6 seconds'` (of the program).
 """
 
 import json
@@ -37,7 +38,8 @@ from tidegate.view.summary import summarise
 
 TARGET_S = 6.0
 """An executor takes some seconds to come, and rows wait for it meanwhile."""
-CORES = (2, 10)
+CLUSTER = "5x2"
+"""Executors and the cores of each: as many processes as a machine with few cores starts in time."""
 EXECUTORS = 3
 WORDS = 16
 """The program prints the first twenty words."""
@@ -61,13 +63,17 @@ def run(options: Options) -> Bench:
 
 def _pipeline(options: Options, seconds: float) -> tuple[list[dict[str, Any]], list[Aim]]:
     """The demo's pipeline, under our policy and with a fixed number of executors."""
-    peak = peak_cores(target_s=TARGET_S)
-    contenders: list[tuple[str, str, int | tuple[int, int]]] = [("tidegate", "latency", CORES)]
+    executors, cores_each = map(int, options.extra.get("cluster", CLUSTER).split("x"))
+    # Executors come whole, for a static allocation as well.
+    peak = -(-peak_cores(target_s=TARGET_S) // cores_each) * cores_each
+    elastic = (cores_each, executors * cores_each)
+    contenders: list[tuple[str, str, int | tuple[int, int]]] = [("tidegate", "latency", elastic)]
     if not options.quick:
         contenders.append(("static peak", "static", peak))
     results = []
-    options.say(f"starting a broker and {CORES[1]} executors")
-    spark = session(f"local-cluster[{CORES[1]},1,1024]", "bench-kafka-surge", kafka=True)
+    options.say(f"starting a broker and {executors} executors of {cores_each} cores")
+    master = f"local-cluster[{executors},{cores_each},1024]"
+    spark = session(master, "bench-kafka-surge", kafka=True)
     try:
         for name, policy, cores in contenders:
             options.say(f"{name}: {seconds:.0f} s of load")

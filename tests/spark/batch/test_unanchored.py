@@ -39,6 +39,7 @@ def test_only_where_nothing_puts_partitions_together(spark, tmp_path):
     assert of(counted().keyed("m", tg.count(), key="k").to(print), "n")
     assert not of(counted().keyed("m", tg.count(), key="k").to(print), "m")
     assert not of(counted().to(print), "n")
+    assert of(counted().to("kafka", topic="x", servers="y"), "n")
     assert not of(counted().to("jdbc", url="x"), "n")
     assert not of(counted().to("noop"), "n", frozenset({"executor_host_1"}))
     both = counted()

@@ -102,6 +102,29 @@ def assert_headers(records: list[dict]) -> None:
     }
 
 
+def test_a_keyed_operator_with_tasks_without_rows_writes_to_a_topic(
+    kafka_spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    feed = Feed(tmp_path / "in", DDL)
+    flow = (
+        tg.pipeline("few", feed.stream(kafka_spark))
+        .keyed("n", tg.count(), key="k", shards=32)
+        .to("kafka", topic=topic, servers=broker.servers, key="k")
+    )
+    feed.add(pa.table({"k": ["a", "b", "a"], "v": [1, 2, 3]}))
+    run = flow.start(str(tmp_path / "ck"), tasks=8)
+    try:
+        run.processAllAvailable()
+        assert len(run.results()[0].of("n")) == 8
+    finally:
+        run.stop()
+    found = kafka(kafka_spark.read, broker.servers, topic).toArrow().to_pylist()
+    counts = sorted(
+        (json.loads(row["value"])["k"], json.loads(row["value"])["count"]) for row in found
+    )
+    assert counts == [("a", 2), ("b", 1)]
+
+
 def test_records_keep_their_headers_and_lose_those_of_another_sink(
     kafka_spark: SparkSession, broker: Broker, topic: str
 ) -> None:

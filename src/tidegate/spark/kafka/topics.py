@@ -1,5 +1,6 @@
 """Topics: create, inspect and delete them, ask how many records they have, delete old ones."""
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,6 +9,7 @@ from tidegate.spark.kafka.answering import require_broker
 from tidegate.spark.kafka.client import confluent, reason
 
 _PATIENCE_S = 30.0
+_LOOK_EVERY_S = 0.05
 
 
 def create_topic(
@@ -23,6 +25,15 @@ def create_topic(
     new = confluent().admin.NewTopic(topic, partitions, config=dict(config or {}))
     admin = _admin(servers, settings)  # its calls fail when it is gone, so it must have a name
     _await(admin.create_topics([new]), f"topic '{topic}' could not be created")
+    # The controller answers before the broker knows of the topic.
+    deadline_s = time.monotonic() + _PATIENCE_S
+    while admin.list_topics(topic, timeout=_PATIENCE_S).topics[topic].error is not None:
+        if time.monotonic() > deadline_s:
+            raise TidegateError(
+                f"topic '{topic}' was created, but the broker at {servers} does not know it after "
+                f"{_PATIENCE_S:g} s; look into the broker's log"
+            )
+        time.sleep(_LOOK_EVERY_S)
 
 
 def delete_topic(servers: str, topic: str) -> None:

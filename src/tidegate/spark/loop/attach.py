@@ -16,6 +16,7 @@ from tidegate.control.measurement import Measurement
 from tidegate.errors import AskedWrongly
 from tidegate.spark.loop.all_queries import QueriesOfAllSessions
 from tidegate.spark.loop.assembly import assembly_of
+from tidegate.spark.loop.attached_queries import AttachedQueries
 from tidegate.spark.loop.boundary import (
     BatchBoundary,
     queries_of_all_sessions,
@@ -29,7 +30,6 @@ from tidegate.spark.loop.negotiate import (
     cores_there,
     executors_expected,
 )
-from tidegate.spark.loop.attached_queries import AttachedQueries
 from tidegate.spark.loop.recorder import recorder
 from tidegate.spark.loop.ticker import Ticker
 from tidegate.spark.master import Master, parse_master
