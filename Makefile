@@ -9,7 +9,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 ENV := env -u PYTHONPATH -u PYTHONHOME
 CODE := src tests benchmarks $(wildcard examples)
 
-.PHONY: help setup demo test unit apps faults chaos soak lint bench java python clean
+.PHONY: help setup demo test unit apps faults chaos soak lint docs reference bench java python clean
 
 help:
 	@echo "make demo    a pipeline on Spark under a surge, 90 seconds (ARGS='--seconds 30' adds options)"
@@ -19,7 +19,9 @@ help:
 	@echo "make faults  many seeds of the commit protocol under imitated faults (SEEDS=100000)"
 	@echo "make chaos   kill -9 of drivers, executors and broker, many rounds (ROUNDS=20); executors that come and go"
 	@echo "make soak    a changing load for a while, watching memory and disk (MINUTES=20)"
-	@echo "make lint    ruff and mypy"
+	@echo "make lint    ruff, mypy, and the documentation without a broken link"
+	@echo "make docs    the documentation as a site, in out/site (open out/site/index.html)"
+	@echo "make reference  the pages of docs/reference again, from docstrings and --help"
 	@echo "make bench   all benchmarks, short form (NAME=source for one, ARGS= for options)"
 	@echo "make setup   only prepare $(VENV) for development"
 	@echo "make clean   remove $(VENV) and caches"
@@ -60,6 +62,15 @@ lint: $(VENV)/.dev
 	@$(BIN)/ruff check $(CODE)
 	@$(BIN)/ruff format --check $(CODE)
 	@$(BIN)/mypy
+	@$(MAKE) -s docs
+
+# No network is needed for it, and none for reading it.
+docs: $(VENV)/.dev
+	@set -o pipefail; $(ENV) $(BIN)/mkdocs build --strict 2>&1 | { grep -v '^INFO' || true; }
+
+# The pages of docs/reference, from docstrings and the help of commands.
+reference: $(VENV)/.dev
+	@$(ENV) PYTHONPATH=src $(BIN)/python -m tests.helpers.reference_pages
 
 NAME ?= $(basename $(notdir $(wildcard benchmarks/*.py)))
 bench: $(VENV)/.dev java

@@ -1,4 +1,4 @@
-"""The paths, names, links and commands on the pages exist."""
+"""The paths, names, links and commands on the pages exist, and lists are shown as lists."""
 
 import re
 from collections import Counter
@@ -105,7 +105,7 @@ def wrong_commands(page: Path, text: str) -> list[str]:
     for part in code(text):
         if (asked := COMMAND.fullmatch(part)) is not None:
             faults += _wrong_command(asked[1], asked[2])
-        if (made := TARGET.match(part)) is not None and made[1] not in _targets():
+        if (made := TARGET.match(part)) is not None and made[1] not in make_targets():
             faults.append(f"there is no target make {made[1]}")
     return faults
 
@@ -121,7 +121,7 @@ def _wrong_command(name: str, rest: str) -> list[str]:
     if name not in commands:
         return [f"there is no command tidegate {name}"]
     if name == "bench":
-        bench = next((word for word in rest.split() if not word.startswith("-")), "list")
+        bench = next((word for word in rest.split() if word[0] not in "-["), "list")
         there = bench in ("list", "NAME") or (ROOT / "benchmarks" / f"{bench}.py").is_file()
         return [] if there else [f"there is no benchmark {bench}"]
     known = {one for option in commands[name].params for one in option.opts + option.secondary_opts}
@@ -130,12 +130,26 @@ def _wrong_command(name: str, rest: str) -> list[str]:
 
 
 @cache
-def _targets() -> list[str]:
+def make_targets() -> list[str]:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     return re.findall(r"^([a-z][\w-]*):", makefile, re.MULTILINE)
 
 
-CHECKS = (wrong_paths, wrong_modules, wrong_names, wrong_links, wrong_commands)
+ITEM = re.compile(r"(- |\* |\d+\. )")
+
+
+def swallowed_lists(page: Path, text: str) -> list[str]:
+    """Lists right below a line of text: GitHub shows a list there, the site one paragraph."""
+    faults = []
+    for paragraph in FENCE.sub("", text).split("\n\n"):
+        lines = [line for line in paragraph.splitlines() if line and not line.startswith("#")]
+        items = [bool(ITEM.match(line)) for line in lines]
+        if any(items) and not items[0] and not lines[0].startswith((" ", "|")):
+            faults.append(f"an empty line is missing before '{lines[items.index(True)]}'")
+    return faults
+
+
+CHECKS = (wrong_paths, wrong_modules, wrong_names, wrong_links, wrong_commands, swallowed_lists)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -238,6 +252,9 @@ or `make nothing`; `make test` exists, and so does `tidegate plan FILE.toml --co
 ```python
 tg.no_such_function(tg.count())
 ```
+
+A list:
+- of one
 """
 
 
@@ -257,6 +274,7 @@ def test_what_does_not_exist_is_found() -> None:
         "tidegate plan has no option --no-such-option",
         "there is no benchmark nothing",
         "there is no target make nothing",
+        "an empty line is missing before '- of one'",
     ]
 
 

@@ -63,7 +63,7 @@ def arrivals(
     seconds: float | None = None,
     partitions: int | None = None,
 ) -> DataFrame:
-    """A streaming DataFrame of rows that arrive by a rate profile (columns: `SCHEMA`).
+    """A streaming DataFrame of rows that arrive by a rate profile: key, value, seq, timestamp.
 
     The stream has no more rows after `seconds`. `partitions` fixes the number of read tasks; by
     default a batch gets one task per 20,000 rows, but no more than there are cores.
