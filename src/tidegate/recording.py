@@ -95,7 +95,7 @@ class RecordWriter:
         self._file: BinaryIO | None = None
         self._size = 0
         self._assembly: Mapping[str, Any] | None = None
-        """What the run's first record told, to be told again in every new file."""
+        """The options that a record told last, to be told again in every new file."""
 
     def write(self, record: Record) -> None:
         """Append one record. After a failure such as a full disk, the next call repairs the file
@@ -184,7 +184,7 @@ class RecordParts:
         self._part_bytes = part_bytes
         self._kept_parts = kept_parts
         self._lock = threading.Lock()
-        self._lines: deque[bytes] = deque()
+        self._lines: deque[_Line] = deque()
         """Records that are not in the store yet."""
         self._size = 0
         self._failure: Exception | None = None
@@ -194,13 +194,13 @@ class RecordParts:
         self._number: int | None = None
         """The number of the newest part; None before the store was looked at."""
         self._assembly: Mapping[str, Any] | None = None
-        """What the run's first record told, to be told again in every new part."""
+        """The options that a record told last, to be told again in every new part."""
 
     def write(self, record: Record) -> None:
         """Keep one record, which is written within some seconds."""
         with self._lock:
             self._assembly = record.assembly or self._assembly
-            self._add([record.to_json().encode() + b"\n"])
+            self._add([_Line(record.to_json().encode() + b"\n", self._assembly)])
             if self._thread is None:
                 self._closing.clear()
                 self._thread = threading.Thread(
@@ -224,16 +224,16 @@ class RecordParts:
                 f"The last records could not be written to {self._directory.url}: {self._failure}"
             ) from self._failure
 
-    def _add(self, lines: Iterable[bytes], *, first: bool = False) -> None:
+    def _add(self, lines: Iterable["_Line"], *, first: bool = False) -> None:
         """Keep lines, before those that are kept already if `first`; the oldest may be dropped."""
         lines = list(lines)
         if first:
             self._lines.extendleft(reversed(lines))
         else:
             self._lines.extend(lines)
-        self._size += sum(map(len, lines))
+        self._size += sum(len(line.text) for line in lines)
         while self._size > self._part_bytes and len(self._lines) > 1:
-            self._size -= len(self._lines.popleft())
+            self._size -= len(self._lines.popleft().text)
 
     def _flushes(self) -> None:
         while not self._closing.wait(self._flush_s):
@@ -246,7 +246,7 @@ class RecordParts:
         if not lines:
             return
         try:
-            self._put(b"".join(lines))
+            self._put(lines)
         except Exception as error:
             with self._lock:
                 self._failure = error
@@ -254,7 +254,8 @@ class RecordParts:
             return
         self._failure = None
 
-    def _put(self, fresh: bytes) -> None:
+    def _put(self, lines: Sequence["_Line"]) -> None:
+        fresh = b"".join(line.text for line in lines)
         if self._number is None:
             self._number = max(_parts(self._directory.names()), default=0) + 1
         number, part = self._number, self._part + fresh
@@ -262,7 +263,7 @@ class RecordParts:
             number, part = number + 1, fresh
         begun = number != self._number or not self._part
         if begun:
-            part = self._with_assembly(fresh)
+            part = _with_assembly(lines[0]) + fresh[len(lines[0].text) :]
         self._directory.write(part_name(number), part)
         self._number, self._part = number, part
         if begun:
@@ -270,13 +271,22 @@ class RecordParts:
                 if old <= number - self._kept_parts:
                     self._directory.remove(name)
 
-    def _with_assembly(self, lines: bytes) -> bytes:
-        """The first lines of a part, of which the first one tells the options of the run."""
-        first, newline, rest = lines.partition(b"\n")
-        record = Record.from_json(first.decode())
-        if record.assembly is not None or self._assembly is None:
-            return lines
-        return replace(record, assembly=self._assembly).to_json().encode() + newline + rest
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A record that is to be written."""
+
+    text: bytes
+    assembly: Mapping[str, Any] | None
+    """The options that were in force at its tick, as far as a record has told them."""
+
+
+def _with_assembly(first: _Line) -> bytes:
+    """The first line of a part, which tells the options of the run."""
+    record = Record.from_json(first.text.decode())
+    if record.assembly is not None or first.assembly is None:
+        return first.text
+    return replace(record, assembly=first.assembly).to_json().encode() + b"\n"
 
 
 def part_name(number: int) -> str:

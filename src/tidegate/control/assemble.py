@@ -36,6 +36,7 @@ from tidegate.control.names import PRICED, PRICED_BY_CYCLE, policy_name, shedder
 from tidegate.control.policy import Policy
 from tidegate.control.policy_text import split_policy
 from tidegate.control.shards.balancer import Balancer
+from tidegate.control.settings_change import settings_change
 from tidegate.control.sharing.claims import Claimant
 from tidegate.control.sharing.within_share import WithinShare
 from tidegate.control.shedding.feedback_shedder import FeedbackShedder, PaperShedder
@@ -66,7 +67,21 @@ MACHINE_POLICIES: tuple[str, ...] = (
 
 def new_controller(assembly: Assembly) -> Controller:
     """A controller with nothing learned yet."""
-    model = PipelineModel()
+    return _controller(assembly, PipelineModel())
+
+
+def continued(assembly: Assembly, before: Controller) -> Controller:
+    """A controller with other settings that goes on where `before` ended, with its model."""
+    model = before.learner if isinstance(before.learner, PipelineModel) else PipelineModel()
+    controller = _controller(assembly, model)
+    note = None
+    if before.assembly is not None:
+        note = settings_change(Assembly.of(before.assembly), assembly)
+    controller.take_over(before, note)
+    return controller
+
+
+def _controller(assembly: Assembly, model: PipelineModel) -> Controller:
     policy = _policy(assembly, model)
     if assembly.cores_per_executor > 1:
         policy = WholeExecutors(policy, assembly.cores_per_executor)

@@ -3,7 +3,7 @@
 The controller does what no policy should have to know about. It scales nothing on stale
 measurements, lets the model learn, asks for the pipeline's share of the application's cores, and
 holds every decision to the bounds, the time between changes (T_ra), the cooldowns, the excluded
-periods and the dry run. The fraction of rows to keep is exempt from waiting: shedding is the last
+periods, the user's approval and the dry run. The fraction of rows to keep is exempt from waiting: shedding is the last
 remedy, and neither it nor the return from it can wait. The clock comes in with the measurement, so
 Spark, the simulator and a replay make the same decisions from the same numbers.
 `control/assemble.py` builds controllers.
@@ -15,13 +15,14 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+from tidegate.control.approval import Approve, Approved, approved_by
 from tidegate.control.bottleneck import Bottleneck
 from tidegate.control.bounds import Bounds
 from tidegate.control.claim import Claim
 from tidegate.control.constraints import Constraints
 from tidegate.control.decision import Decision, hold
 from tidegate.control.floors import raised
-from tidegate.control.give_way import give_way
+from tidegate.control.give_way import give_way, release_to
 from tidegate.control.limits import Limits
 from tidegate.control.measurement import Measurement
 from tidegate.control.policy import Policy
@@ -122,16 +123,28 @@ class Controller:
         self._recalled: dict[str, Any] | None = None
         self._from: str | None = None
         """Where the numbers of the first decision are from; None if it has none."""
+        self._told = False
+        """Whether a record has told what this controller was built from."""
+        self._settings_note: str | None = None
+        """What changed when it took over from a controller with other settings."""
+        self._fits = True
+        """Whether cores were decided since the bounds were changed at run time."""
         self._began_s: float | None = None
         self._changed_s = -math.inf
         self._granted_at_change = 0
         self._predicted_s: float | None = None
 
-    def tick(self, measurement: Measurement, share_of: ShareOf = alone) -> Record:
+    def tick(
+        self,
+        measurement: Measurement,
+        share_of: ShareOf = alone,
+        approve: Approve | None = None,
+    ) -> Record:
         """Decide on one measurement. The caller acts on the decision when the record has `acted`.
 
         `share_of` is given the pipeline's claim, which already includes what the model learned from
         this tick. It returns the cores that the application's other pipelines leave to this one.
+        `approve` is asked before a change that nothing holds back; a dry run asks nobody.
         """
         self._tick += 1
         self._at_s = measurement.at_s
@@ -145,12 +158,15 @@ class Controller:
         constraints = Constraints(bounds, share)
         predicted_s = self._predicted_s
         if measurement.stale is not None:
-            return self._on_old_numbers(measurement, constraints, predicted_s)
+            return self._on_old_numbers(measurement, constraints, predicted_s, approve)
         bottleneck = None if self._finder is None else self._finder.find(measurement)
         decision = self.policy.decide(measurement, constraints)
         decision = _within_bounds(decision, measurement, constraints.allowed)
         if bounds.least > self._bounds.least:
             decision = _at_floor(decision, measurement, constraints.allowed.least)
+        if not self._fits:
+            whole = int((self._assembly or {}).get("cores_per_executor", 1))
+            decision = _in_new_bounds(decision, measurement, bounds, whole)
         if self._balancer is not None:
             decision = self._balancer.balanced(decision, measurement)
         decision = _limited(decision, bottleneck)
@@ -160,8 +176,8 @@ class Controller:
         held_back = None if decision.holds else self._held_back(decision, measurement)
         if held_back is not None and decision.keep is not None:
             decision, held_back = _only_keep(decision, held_back), None
-        held_back = self._noted(decision, held_back, measurement)
-        return self._record(measurement, decision, held_back, predicted_s, bottleneck, share)
+        done = self._approved(decision, held_back, measurement, constraints, approve)
+        return self._record(measurement, done, predicted_s, bottleneck, share)
 
     @property
     def began_with(self) -> str | None:
@@ -209,12 +225,71 @@ class Controller:
         self._recalled = {"now_s": now_s, "learned": dict(learned)}
         self._from = f"begins with what a run learned that ended {format_duration(age_s)} ago"
 
+    @property
+    def learner(self) -> Learner | None:
+        """The model that learns; a controller that takes over goes on with it."""
+        return self._learner
+
+    @property
+    def assembly(self) -> Mapping[str, Any] | None:
+        """What the controller was built from, as its records tell it."""
+        return self._assembly
+
+    def take_over(self, before: "Controller", note: str | None = None) -> None:
+        """Go on where a controller with other settings ended; call it before the first tick.
+
+        Ticks and times are counted on. What does not depend on settings is taken as it is, and a
+        policy of the same name begins with what the other learned. The next record has the new
+        assembly, and `note` says what has changed.
+        """
+        self._tick, self._at_s, self._began_s = before._tick, before._at_s, before._began_s
+        self._changed_s, self._granted_at_change = before._changed_s, before._granted_at_change
+        self._predicted_s = before._predicted_s
+        self._finder, self._balancer, self._noter = before._finder, before._balancer, before._noter
+        self._recalled, self._from = before._recalled, before._from
+        untold = None if before._told else before._settings_note
+        self._settings_note = note if untold is None else f"{untold}; {note}"
+        self._fits = before._fits and self._bounds == before._bounds
+        same = self.policy.name == before.policy.name
+        if same and isinstance(self.policy, Remembering) and isinstance(before.policy, Remembering):
+            self.policy.recall(before.policy.learned(), 0.0)
+
+    def tell_again(self) -> None:
+        """The last record was lost: the next one tells again what the controller is built from."""
+        self._told = False
+
+    def _approved(
+        self,
+        decision: Decision,
+        held_back: str | None,
+        measurement: Measurement,
+        constraints: Constraints,
+        approve: Approve | None,
+    ) -> Approved:
+        """Ask for approval of a change that nothing holds back, and note a change that is made.
+
+        An approved change may be another one, which is held to the same limits.
+        """
+        done = Approved(decision, held_back)
+        asks = held_back is None and not decision.holds and not self._limits.dry_run
+        if asks and approve is not None:
+            done = approved_by(approve, decision, measurement)
+            if done.proposed is not None:
+                decision = _within_bounds(
+                    done.decision, measurement, constraints.allowed, "approve"
+                )
+                late = None if decision.holds else self._held_back(decision, measurement)
+                done = dataclasses.replace(done, decision=decision, held_back=late)
+        held_back = self._noted(done.decision, done.held_back, measurement)
+        return dataclasses.replace(done, held_back=held_back)
+
     def _noted(
         self, decision: Decision, held_back: str | None, measurement: Measurement
     ) -> str | None:
         """Remember a change that is made; return why it is held back, a dry run included."""
         if decision.holds or held_back is not None:
             return held_back
+        self._fits |= decision.cores is not None
         if decision.cores is not None or decision.tasks:
             self._changed_s = measurement.at_s
             self._granted_at_change = measurement.cores_granted
@@ -223,31 +298,40 @@ class Controller:
         return "dry run" if self._limits.dry_run else None
 
     def _on_old_numbers(
-        self, measurement: Measurement, constraints: Constraints, predicted_s: float | None
+        self,
+        measurement: Measurement,
+        constraints: Constraints,
+        predicted_s: float | None,
+        approve: Approve | None,
     ) -> Record:
         """Scale nothing on a stale measurement, but release cores that other pipelines need."""
         way, share = give_way(measurement, constraints.share), constraints.share
         if way is None:
             decision = hold(f"{measurement.stale}: holding, nothing is scaled on old numbers")
-            return self._record(measurement, decision, None, predicted_s, None, share)
+            return self._record(measurement, Approved(decision), predicted_s, None, share)
         decision = dataclasses.replace(way, reason=f"{measurement.stale}: {way.reason}")
-        held_back = self._noted(decision, self._held_back(decision, measurement), measurement)
-        return self._record(measurement, decision, held_back, predicted_s, None, share)
+        held_back = self._held_back(decision, measurement)
+        done = self._approved(decision, held_back, measurement, constraints, approve)
+        return self._record(measurement, done, predicted_s, None, share)
 
     def _record(
         self,
         measurement: Measurement,
-        decision: Decision,
-        held_back: str | None,
+        done: Approved,
         predicted_s: float | None,
         bottleneck: Bottleneck | None,
         share: int | None,
     ) -> Record:
+        decision, held_back = done.decision, done.held_back
         beliefs = dict(self.policy.beliefs) if isinstance(self.policy, Believer) else {}
         if predicted_s and measurement.latency is not None:
             beliefs["prediction_error"] = measurement.latency.mean_s / predicted_s - 1.0
         if self._tick == 1 and self._from is not None:
             decision = dataclasses.replace(decision, notes=(*decision.notes, self._from))
+        if not self._told and self._settings_note is not None:
+            notes = (*decision.notes, self._settings_note)
+            decision = dataclasses.replace(decision, notes=notes)
+        tells, self._told = not self._told, True
         return Record(
             tick=self._tick,
             policy=self.policy.name,
@@ -256,12 +340,13 @@ class Controller:
             decision=decision,
             acted=not decision.holds and held_back is None,
             held_back=held_back,
+            proposed=done.proposed,
             # A record is JSON, which has no infinity.
             beliefs={name: value for name, value in beliefs.items() if math.isfinite(value)},
             predicted_latency_s=predicted_s,
             bottleneck=bottleneck,
             share=share,
-            assembly=self._assembly if self._tick == 1 else None,
+            assembly=self._assembly if tells else None,
             recalled=self._recalled if self._tick == 1 else None,
         )
 
@@ -323,15 +408,34 @@ def _at_floor(decision: Decision, measurement: Measurement, least: int) -> Decis
     return dataclasses.replace(decision, cores=least, reason=reason)
 
 
-def _within_bounds(decision: Decision, measurement: Measurement, allowed: Bounds) -> Decision:
-    """Clamp the decision to the bounds, whatever the policy asked for."""
+def _in_new_bounds(
+    decision: Decision, measurement: Measurement, bounds: Bounds, whole: int
+) -> Decision:
+    """Go to bounds that were changed at run time at once, without the policy's usual patience.
+
+    `whole` is the number of cores of an executor: no part of one can be released.
+    """
+    asked = measurement.cores_asked
+    if decision.cores is not None or bounds.clamp(asked) == asked:
+        return decision
+    why = f"{bounds.least} to {bounds.most} cores are allowed from now on; {decision.reason}"
+    if asked < bounds.least:
+        return dataclasses.replace(decision, cores=bounds.least, reason=why)
+    fewer = release_to(measurement, max(bounds.most // whole * whole, 1), why)
+    return dataclasses.replace(decision, cores=fewer.cores, tasks=fewer.tasks, reason=why)
+
+
+def _within_bounds(
+    decision: Decision, measurement: Measurement, allowed: Bounds, who: str = "the policy"
+) -> Decision:
+    """Clamp the decision to the bounds, whatever `who` asked for."""
     cores = decision.cores
     notes = decision.notes
     if cores is not None:
         cores = allowed.clamp(cores)
         if cores != decision.cores:
             notes += (
-                f"the policy asked for {decision.cores} cores; {allowed.least} to"
+                f"{who} asked for {decision.cores} cores; {allowed.least} to"
                 f" {allowed.most} are allowed",
             )
     operators = {operator.name: operator for operator in measurement.operators}

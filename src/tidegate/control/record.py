@@ -40,6 +40,8 @@ class Record:
     """False when the decision changes nothing, was held back, or was made in a dry run."""
     held_back: str | None = None
     """Why a decision that wanted a change was not acted on."""
+    proposed: Decision | None = None
+    """What was decided before the user's `approve` changed it; None where it changed nothing."""
     beliefs: Mapping[str, float] = field(default_factory=dict)
     """What the models believed: for example `main.a0_s`, `main.w_s`, `forecast_rate`, `margin`."""
     predicted_latency_s: float | None = None
@@ -49,8 +51,8 @@ class Record:
     share: int | None = None
     """Cores that the application's other pipelines left to this one; None: there were no others."""
     assembly: Mapping[str, Any] | None = None
-    """What the controller was built from (`control/assembly.py`); only in a run's first record, and
-    in the first one of each of its files."""
+    """What the controller was built from (`control/assembly.py`); only in a run's first record, in
+    the first one of each of its files, and in the first one after a change of settings."""
     recalled: Mapping[str, Any] | None = None
     """What the controller began with (`Controller.recall`); only in a run's first record, and None
     where it began with nothing."""
@@ -71,6 +73,8 @@ class Record:
             document["share"] = document["measurement"].pop("cores_allowed", None)
         document["measurement"] = _measurement(document["measurement"])
         document["decision"] = _decision(document["decision"])
+        proposed = document.get("proposed")
+        document["proposed"] = None if proposed is None else _decision(proposed)
         document["bottleneck"] = _bottleneck(document.get("bottleneck"))
         return cls(**document)
 

@@ -3,11 +3,13 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from tidegate.control.assemble import new_controller
+from tidegate.control.approval import REFUSED, Approve
+from tidegate.control.assemble import continued, new_controller
 from tidegate.control.assembly import Assembly
 from tidegate.control.claim import Claim
 from tidegate.control.controller import Controller
 from tidegate.control.decision import Decision
+from tidegate.control.measurement import Measurement
 from tidegate.control.record import Record
 
 
@@ -24,15 +26,35 @@ class Replayed:
         return _changes(self.record.decision) == _changes(self.decision)
 
 
-def replay(records: Iterable[Record], controller: Controller) -> list[Decision]:
+def recorded_assembly(record: Record) -> Assembly:
+    """What the controller was built from, by a record that tells it."""
+    assert record.assembly is not None
+    return Assembly.of(record.assembly)
+
+
+def replay(
+    records: Iterable[Record],
+    controller: Controller,
+    assembly: Callable[[Record], Assembly] = recorded_assembly,
+) -> list[Decision]:
     """The decision of each tick; the recorded one when the controller is assembled as it was then.
 
     A decision is a pure function of measurements and constraints, so the decisions of a run on
     Spark can be made again without Spark: to see why they were made, or what other options would
     have decided on the same measurements. The share of cores is the recorded one, whatever the
-    controller claims.
+    controller claims. Where settings changed at run time, it goes on with a controller of the new
+    ones, which `assembly` returns for the record that tells them. What was refused or changed by
+    `approve` is so again, if the same is decided.
     """
-    return [_again(record, controller) for record in records]
+    decisions = []
+    in_force = None
+    for record in records:
+        told = record.assembly
+        if told is not None and in_force is not None and told != in_force:
+            controller = continued(assembly(record), controller)
+        in_force = told or in_force
+        decisions.append(_again(record, controller))
+    return decisions
 
 
 def replay_runs(
@@ -41,13 +63,13 @@ def replay_runs(
     """Replay every run of a checkpoint, each with a fresh controller.
 
     Ticks are counted from 1 in each run. `assembly` returns what a run's controller is built from,
-    given the first record of the run that is still there.
+    given the first record of the run that is still there, or one that tells of other settings.
     """
     return [
         [
             Replayed(record, decision)
             for record, decision in zip(
-                run, replay(run, as_it_began(run[0], assembly(run[0]))), strict=True
+                run, replay(run, as_it_began(run[0], assembly(run[0])), assembly), strict=True
             )
         ]
         for run in runs_of(records)
@@ -76,7 +98,22 @@ def _again(record: Record, controller: Controller) -> Decision:
     def recorded(claim: Claim) -> int | None:
         return record.share
 
-    return controller.tick(record.measurement, recorded).decision
+    return controller.tick(record.measurement, recorded, _answer_of(record)).decision
+
+
+def _answer_of(record: Record) -> Approve:
+    """What was answered then, to the same decision; to another one, yes."""
+    proposed = record.decision if record.proposed is None else record.proposed
+    refused = record.held_back is not None and record.held_back.startswith(REFUSED)
+
+    def answer(decision: Decision, measurement: Measurement) -> Decision | str:
+        if _changes(decision) != _changes(proposed):
+            return decision
+        if refused:
+            return (record.held_back or "").removeprefix(f"{REFUSED}: ")
+        return decision if record.proposed is None else record.decision
+
+    return answer
 
 
 def _changes(decision: Decision) -> tuple[object, ...]:
