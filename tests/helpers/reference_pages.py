@@ -46,7 +46,7 @@ GROUPS = {
 INTERNAL = {
     "Attachment": {
         *("measure", "act", "notes", "alive", "over", "hurry", "keep_all", "share_of"),
-        *("start", "tick", "ticks_here"),
+        *("start", "tick", "ticks_here", "change_settings", "negotiator_for", "took_over"),
     },
     "Run": {"lost", "segments", "keep_from_now"},
     "Stream": {"graph", "node"},

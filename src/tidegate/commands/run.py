@@ -40,7 +40,8 @@ def run(
     config: Annotated[
         Path | None,
         typer.Option(
-            help="A TOML file with the same options, such as dry_run = true; flags win over it.",
+            help="A TOML file with the same options, such as dry_run = true; flags win over it."
+            " What changes there while the program runs is taken over.",
             show_default=False,
         ),
     ] = None,
@@ -62,6 +63,7 @@ def run(
     """
     # Imported here because Spark takes a second to import, which would slow down `--help`.
     from tidegate.spark.program.config_file import ConfigFile, over
+    from tidegate.spark.program.config_watch import Config
     from tidegate.spark.program.option_text import option_value
     from tidegate.spark.program.settings import settle
 
@@ -70,8 +72,12 @@ def run(
         name: None if text is None else option_value(known[name], text)
         for name, text in options.items()
     }
-    filed = {} if config is None else ConfigFile(config).options()
-    _run(settle(script, tuple(arguments or ()), over(flags, filed)))
+    if config is None:
+        _run(settle(script, tuple(arguments or ()), over(flags, {})))
+        return
+    file = ConfigFile(config.absolute())  # the program may change its working directory
+    given = over(flags, file.options())
+    _run(settle(script, tuple(arguments or ()), given, Config(file, flags, given)))
 
 
 def _run(settings: "ProgramSettings") -> None:

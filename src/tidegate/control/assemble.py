@@ -35,8 +35,8 @@ from tidegate.control.learning.pipeline_model import PipelineModel
 from tidegate.control.names import PRICED, PRICED_BY_CYCLE, policy_name, shedder_name
 from tidegate.control.policy import Policy
 from tidegate.control.policy_text import split_policy
-from tidegate.control.shards.balancer import Balancer
 from tidegate.control.settings_change import settings_change
+from tidegate.control.shards.balancer import Balancer
 from tidegate.control.sharing.claims import Claimant
 from tidegate.control.sharing.within_share import WithinShare
 from tidegate.control.shedding.feedback_shedder import FeedbackShedder, PaperShedder

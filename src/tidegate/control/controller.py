@@ -3,9 +3,9 @@
 The controller does what no policy should have to know about. It scales nothing on stale
 measurements, lets the model learn, asks for the pipeline's share of the application's cores, and
 holds every decision to the bounds, the time between changes (T_ra), the cooldowns, the excluded
-periods, the user's approval and the dry run. The fraction of rows to keep is exempt from waiting: shedding is the last
-remedy, and neither it nor the return from it can wait. The clock comes in with the measurement, so
-Spark, the simulator and a replay make the same decisions from the same numbers.
+periods, the user's approval and the dry run. The fraction of rows to keep is exempt from waiting:
+shedding is the last remedy, and neither it nor the return from it can wait. The clock comes in with
+the measurement, so Spark, the simulator and a replay make the same decisions from the same numbers.
 `control/assemble.py` builds controllers.
 """
 

@@ -6,6 +6,7 @@ table of docs/options.md. No Spark is needed to read it.
 """
 
 import inspect
+from collections import abc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
@@ -14,12 +15,23 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, TypedDict, TypeVar, get_args, get_origin, get_type_hints
 
 from tidegate.control.capacity_options import LEARN_NOTHING, MST
+from tidegate.control.decision import Decision
+from tidegate.control.measurement import Measurement
 from tidegate.control.names import DEFAULT_POLICY, PIPELINE_POLICIES, SHEDDERS
 from tidegate.errors import AskedWrongly, nearest
 
 _NAMED = tuple(name for name in PIPELINE_POLICIES if name not in MST)
 Count = int | tuple[int, int] | None
 """A number, or the fewest and the most."""
+Approval = Callable[[Decision, Measurement], bool | Decision]
+"""Asked before a decision is acted on: yes, no, or what to do instead."""
+CHANGEABLE = (
+    *("target", "percentile", "cores", "executors", "policy", "capacity", "catch_up"),
+    *("scale_in_after", "between_changes", "excluded", "floors", "dry_run"),
+)
+"""Options that can change while a pipeline runs (`update`)."""
+IN_CODE = ("approve",)
+"""Options that cannot be written on a command line or in a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +94,14 @@ class ControlOptions(TypedDict, total=False):
         ),
     ]
     dry_run: Annotated[bool, Option("Decide and record, but change nothing.", False)]
+    approve: Annotated[
+        Approval | None,
+        Option(
+            "A function of (decision, measurement) that is asked before a change: True lets it"
+            " pass, False refuses it, another Decision replaces it. An error, or no answer within"
+            " 2 s, counts as no."
+        ),
+    ]
 
 
 class StartOptions(ControlOptions, total=False):
@@ -210,7 +230,8 @@ def declared(kind: Kind) -> dict[str, Declared]:
     hints = get_type_hints(kind, include_extras=True)
     common = get_type_hints(ControlOptions)
     names = sorted(hints, key=lambda name: name not in common)
-    return {name: _declared(name, hints[name]) for name in names}
+    left_out = IN_CODE if kind is ProgramOptions else ()
+    return {name: _declared(name, hints[name]) for name in names if name not in left_out}
 
 
 def option(name: str, kind: Kind = StartOptions) -> Declared:
@@ -258,24 +279,29 @@ def _shown(kind: Any) -> str:
         tuple: "two of them",
         Mapping: "a mapping of names",
         Sequence: "a list",
+        abc.Callable: "a function",
     }
     kinds = get_args(kind) if isinstance(kind, UnionType) else (kind,)
     return " or ".join(words.get(get_origin(one) or one, str(one)) for one in kinds)
 
 
-def takes(kind: Kind) -> Callable[[Call], Call]:
+def takes(kind: Kind, only: Sequence[str] | None = None) -> Callable[[Call], Call]:
     """Shows the options in the signature and docstring of a function that takes them."""
 
     def documented(function: Call) -> Call:
-        describe(function, kind)
+        describe(function, kind, only)
         return function
 
     return documented
 
 
-def describe(function: Callable[..., Any], kind: Kind) -> None:
-    """Gives a function that takes `**options` the signature and docstring of their declaration."""
+def describe(function: Callable[..., Any], kind: Kind, only: Sequence[str] | None = None) -> None:
+    """Gives a function that takes `**options` the signature and docstring of their declaration.
+
+    `only` names the options that it takes; None: all of them.
+    """
     signature = inspect.signature(function)
+    shown = [one for one in declared(kind).values() if only is None or one.name in only]
     positional = [
         one
         for one in signature.parameters.values()
@@ -285,12 +311,12 @@ def describe(function: Callable[..., Any], kind: Kind) -> None:
         inspect.Parameter(
             one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=one.type
         )
-        for one in declared(kind).values()
+        for one in shown
     ]
     function.__signature__ = signature.replace(  # type: ignore[attr-defined]
         parameters=[*positional, *keywords]
     )
-    lines = [f"    {one.name}: {one.help}" for one in declared(kind).values()]
+    lines = [f"    {one.name}: {one.help}" for one in shown]
     text = inspect.cleandoc(function.__doc__ or "").split("\n\nOptions:\n")[0]
     function.__doc__ = text + "\n\nOptions:\n" + "\n".join(lines) + "\n"
 
@@ -298,10 +324,13 @@ def describe(function: Callable[..., Any], kind: Kind) -> None:
 def markdown() -> str:
     """The table of docs/options.md."""
     start, attach = declared(StartOptions), declared(AttachOptions)
-    rows = ["| option | default | `start` | `attach` | what it does |", "|---|---|---|---|---|"]
+    rows = [
+        "| option | default | `start` | `attach` | `update` | what it does |",
+        "|---|---|---|---|---|---|",
+    ]
     for name, one in {**start, **attach}.items():
         default = "" if one.default is None or one.default == () else f"`{one.default!r}`"
-        marks = ("yes" if name in calls else "" for calls in (start, attach))
+        marks = ("yes" if name in calls else "" for calls in (start, attach, CHANGEABLE))
         rows.append(f"| `{name}` | {default} | {' | '.join(marks)} | {one.help} |")
     return "\n".join(rows) + "\n"
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Unpack
 
 from pyspark import SparkContext
 from pyspark.errors import StreamingQueryException
@@ -18,6 +19,7 @@ from tidegate.spark.batch.preview import previewable
 from tidegate.spark.batch.result import BatchResult
 from tidegate.spark.batch.segment import SegmentRun
 from tidegate.spark.interrupt import leave_batches_alone, stopped_by
+from tidegate.spark.options import CHANGEABLE, StartOptions, takes
 from tidegate.spark.owner.epochs import Fenced
 from tidegate.spark.supervisor import Loop, Supervisor
 
@@ -107,6 +109,23 @@ class Run:
         The pipeline itself runs on, and control is tried again until it works.
         """
         return None if self.loop is None else self.loop.control_failure
+
+    @takes(StartOptions, CHANGEABLE)
+    def update(self, **options: Unpack[StartOptions]) -> None:
+        """Change settings of the running pipeline, from its next tick on.
+
+        What is not given stays as it is. Everything is checked as at the start, and a refused
+        setting changes nothing. The record of the next tick says what has changed.
+        """
+        self._raise_failure()
+        if self.ended:
+            raise AskedWrongly(f"pipeline '{self.name}' has ended; start it with other options")
+        if self.loop is None:
+            raise AskedWrongly(
+                f"pipeline '{self.name}' was started without a target, so nothing controls it; stop"
+                " it, and start it again with target="
+            )
+        self.loop.change_settings(options)
 
     def rescale(self, operator: str, tasks: int) -> None:
         """Change the number of tasks of an operator, from its next micro-batch on."""

@@ -38,6 +38,7 @@ from tidegate.spark.loop.assembly import assembly_of
 from tidegate.spark.loop.loop import ControlLoop
 from tidegate.spark.loop.negotiate import executors_up, task_cpus
 from tidegate.spark.loop.reach import check_reach
+from tidegate.spark.loop.settings import Settings
 from tidegate.spark.master import parse_master
 from tidegate.spark.options import StartOptions, describe, filled, option, takes
 from tidegate.spark.owner.epochs import Epochs
@@ -70,11 +71,11 @@ def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run
     with _usable(checkpoint):
         declared = check_start(graph, session, checkpoint, given)
         sources = check_sources(graph, session, checkpoint)
-    assembly = None
+    settings = assembly = None
     if given["target"] is not None:
-        assembly = assembly_of(session, given, classes=_classes(graph))
-        check_reach(session, assembly, checkpoint, (trigger_ms or 0) / 1e3)
-        rehearse(assembly)
+        checks = _checks(graph, session, checkpoint, trigger_ms)
+        settings = Settings.of(StartOptions, given, checks)
+        assembly = settings.assembly
     else:
         _refuse_without_target(given)
     with _usable(checkpoint):
@@ -82,8 +83,8 @@ def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run
     try:
         for name, part in run.segments.items():
             run._begin(name, _query(graph, session, part, trigger_ms))
-        if assembly is not None:
-            run.loop = loop = ControlLoop(run, session, assembly, checkpoint)
+        if settings is not None:
+            run.loop = loop = ControlLoop(run, session, settings, checkpoint)
             loop.start()
     except BaseException:
         with suppress(TidegateError):  # the error that is raised already says what happened
@@ -93,6 +94,21 @@ def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run
     watch_brokers(graph.name, sources, run._supervisor.wait)
     start_workers(session)
     return run
+
+
+def _checks(
+    graph: Graph, session: SparkSession, checkpoint: str, trigger_ms: int | None
+) -> Callable[[Mapping[str, Any]], Assembly]:
+    """What the options of a target must pass, at the start and whenever they change."""
+    classes = _classes(graph)
+
+    def checked(given: Mapping[str, Any]) -> Assembly:
+        assembly = assembly_of(session, given, classes=classes)
+        check_reach(session, assembly, checkpoint, (trigger_ms or 0) / 1e3)
+        rehearse(assembly)
+        return assembly
+
+    return checked
 
 
 @contextmanager
@@ -109,7 +125,10 @@ def _usable(checkpoint: str) -> Iterator[None]:
 
 def _refuse_without_target(given: Mapping[str, Any]) -> None:
     """Refuse options that say how to keep a target when no target is given."""
-    without = ("cores", "executors", "policy", "capacity", "excluded", "floors", "dry_run", "shed")
+    without = (
+        *("cores", "executors", "policy", "capacity", "excluded", "floors", "dry_run", "shed"),
+        "approve",
+    )
     named = [name for name in without if given[name] != option(name).default]
     if named:
         raise AskedWrongly(

@@ -14,7 +14,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -40,6 +40,10 @@ class Loop(Protocol):
     @property
     def ticks_here(self) -> bool:
         """Whether the calling thread is the one that ticks."""
+        ...
+
+    def change_settings(self, options: Mapping[str, Any]) -> None:
+        """Change settings from the next tick on."""
         ...
 
     def stop(self) -> None:

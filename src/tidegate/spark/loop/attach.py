@@ -1,7 +1,7 @@
 """Attaches to running queries: measures their progress reports and scales their executors."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, Unpack
 
@@ -31,12 +31,13 @@ from tidegate.spark.loop.negotiate import (
     executors_expected,
 )
 from tidegate.spark.loop.recorder import recorder
+from tidegate.spark.loop.settings import Settings
 from tidegate.spark.loop.ticker import Ticker
 from tidegate.spark.master import Master, parse_master
 from tidegate.spark.measure.attached_meter import AttachedMeter
 from tidegate.spark.measure.busy_cores import ExecutorTime, up_since_s
 from tidegate.spark.measure.stage_work import StageWork
-from tidegate.spark.options import AttachOptions, filled, takes
+from tidegate.spark.options import CHANGEABLE, AttachOptions, filled, takes
 from tidegate.spark.sharing.scaler import ATTACHMENT, scale
 from tidegate.spark.state.files import Durable
 
@@ -78,7 +79,13 @@ def _attached(
     if given["target"] is None:
         raise AskedWrongly("attach needs a target: give target='5 seconds'")
     master = parse_master(str(session.sparkContext.master))
-    assembly = assembly_of(session, {**given, "dry_run": given["dry_run"] or master.in_one_process})
+
+    def assembled(given: Mapping[str, Any]) -> Assembly:
+        dry_run = given["dry_run"] or master.in_one_process
+        return assembly_of(session, {**given, "dry_run": dry_run})
+
+    settings = Settings.of(AttachOptions, given, assembled)
+    assembly = settings.assembly
     with _ONE_AT_A_TIME:
         application = str(session.sparkContext.applicationId)
         other = _ATTACHED.get(application)
@@ -104,7 +111,7 @@ def _attached(
                 lambda: up_since_s(session),
             ),
             queries,
-            tick_s=assembly.tick_s,
+            settings,
             place=None if given["records"] is None else Durable(str(given["records"])),
             note=note,
         )
@@ -146,21 +153,53 @@ class Attachment(Ticker):
         negotiator: Negotiator,
         meter: AttachedMeter,
         queries: AttachedQueries,
+        settings: Settings,
         *,
-        tick_s: float,
         place: Durable | None,
         note: str | None,
     ) -> None:
         name = (query.name or str(query.id)) if query is not None else session.sparkContext.appName
         writer = None if place is None else recorder(place)
         super().__init__(
-            controller, negotiator, name=str(name), tick_s=tick_s, writer=writer, place=place
+            controller,
+            negotiator,
+            name=str(name),
+            tick_s=settings.assembly.tick_s,
+            writer=writer,
+            place=place,
+            settings=settings,
         )
+        self._session = session
         self.meter = meter
         self._queries = queries
         self._context: Any = session.sparkContext._jsc.sc()
         self._query = query
         self._note = note
+
+    @takes(AttachOptions, CHANGEABLE)
+    def update(self, **options: Unpack[AttachOptions]) -> None:
+        """Change settings of the running attachment, from its next tick on.
+
+        What is not given stays as it is. Everything is checked as at the start, and a refused
+        setting changes nothing. The record of the next tick says what has changed.
+        """
+        if not self.attached:
+            raise AskedWrongly("this attachment has ended; attach again with other options")
+        self.change_settings(options)
+
+    def negotiator_for(self, assembly: Assembly, now: Negotiator) -> Negotiator:
+        """After a dry run, one that requests executors; one that does so is kept."""
+        if assembly.limits.dry_run or not isinstance(now, UntouchedExecutors):
+            return now
+        application = str(self._session.sparkContext.applicationId)
+        scale(application, ATTACHMENT, lambda: self.attached)
+        master = parse_master(str(self._session.sparkContext.master))
+        return _negotiator(self._session, assembly, master, dry_run=False)
+
+    def took_over(self, assembly: Assembly) -> None:
+        """Measure what the new negotiator requests."""
+        super().took_over(assembly)
+        self.meter.negotiator = self.negotiator
 
     @property
     def attached(self) -> bool:

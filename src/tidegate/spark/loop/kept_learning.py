@@ -25,7 +25,8 @@ class KeptLearning:
 
     def __init__(self, place: Durable, controller: Controller, log: PipelineLogger) -> None:
         self._place = place
-        self._controller = controller
+        self.controller = controller
+        """The controller that learns; another one after a change of settings."""
         self._log = log
         self._writing = Isolated("keeping what was learned", log)
         self._kept_s: float | None = None
@@ -34,7 +35,7 @@ class KeptLearning:
     def recall(self, now_s: float) -> None:
         """Let the controller begin with what an earlier run learned, if that can be read."""
         try:
-            unused = self._controller.recall(self._place.read_json(FILE), now_s)
+            unused = self.controller.recall(self._place.read_json(FILE), now_s)
         except Missing:
             return
         except Exception as error:  # a damaged file can be wrong in any way
@@ -43,8 +44,8 @@ class KeptLearning:
             self._log.warning(
                 "what an earlier run learned cannot be used and is learned again: %s", unused
             )
-        elif self._controller.began_with is not None:
-            self._log.info("%s", self._controller.began_with)
+        elif self.controller.began_with is not None:
+            self._log.info("%s", self.controller.began_with)
 
     def tick(self, now_s: float) -> None:
         """Keep what was learned, if the last time is long enough ago."""
@@ -62,7 +63,7 @@ class KeptLearning:
             self._thread.join(_CLOSE_S)
 
     def _keep(self) -> None:
-        learned = self._controller.learned()
+        learned = self.controller.learned()
         if not learned:
             return
         if self._place.local:

@@ -18,6 +18,7 @@ from tidegate.spark.loop.negotiate import (
     cores_there,
 )
 from tidegate.spark.loop.recorder import recorder
+from tidegate.spark.loop.settings import Settings
 from tidegate.spark.loop.ticker import Ticker
 from tidegate.spark.master import parse_master
 from tidegate.spark.measure.pipeline_meter import PipelineMeter
@@ -35,23 +36,18 @@ class ControlLoop(Ticker):
     """Controls the cores, tasks, routes and shedding of one running pipeline."""
 
     def __init__(
-        self, run: Run, session: SparkSession, assembly: Assembly, checkpoint: str
+        self, run: Run, session: SparkSession, settings: Settings, checkpoint: str
     ) -> None:
+        assembly = settings.assembly
         place = Durable(checkpoint)
-        local = parse_master(str(session.sparkContext.master)).in_one_process
+        self._run, self._session, self._checkpoint = run, session, checkpoint
+        self._local = parse_master(str(session.sparkContext.master)).in_one_process
         self._part: Part | None = None
         """Its part of the pool; None in a dry run, which has no say in what others get."""
         negotiator: Negotiator
         if not assembly.limits.dry_run:
-            negotiator = self._part = joined(
-                session,
-                checkpoint,
-                run,
-                local=local,
-                bounds=assembly.bounds,
-                cores_per_executor=assembly.cores_per_executor,
-            )
-        elif local:
+            negotiator = self._join(assembly)
+        elif self._local:
             negotiator = LocalBudget(cores_there(session) or 1)
         else:
             negotiator = UntouchedExecutors(session, assembly.cores_per_executor)
@@ -62,12 +58,41 @@ class ControlLoop(Ticker):
             tick_s=assembly.tick_s,
             writer=recorder(place),
             place=place,
+            settings=settings,
         )
-        self._run = run
         self.assembly = assembly
         self.meter = PipelineMeter(run, self.negotiator, tick_s=assembly.tick_s)
         for part in run.segments.values():
             part.before = partial(self._before_batch, part)
+
+    def _join(self, assembly: Assembly) -> Part:
+        """Join the application's pool of cores."""
+        self._part = joined(
+            self._session,
+            self._checkpoint,
+            self._run,
+            local=self._local,
+            bounds=assembly.bounds,
+            cores_per_executor=assembly.cores_per_executor,
+        )
+        return self._part
+
+    def negotiator_for(self, assembly: Assembly, now: Negotiator) -> Negotiator:
+        """After a dry run, a part of the pool: it begins with the cores that the dry run counted.
+
+        A pipeline that goes back to a dry run keeps its part, and with it the cores it has.
+        """
+        if assembly.limits.dry_run or self._part is not None:
+            return now
+        part = self._join(assembly)
+        if self._local:
+            part.ask(assembly.bounds.clamp(now.asked))
+        return part
+
+    def took_over(self, assembly: Assembly) -> None:
+        """Measure and plan batches by the new settings."""
+        super().took_over(assembly)
+        self.assembly, self.meter.negotiator = assembly, self.negotiator
 
     @property
     def alive(self) -> bool:

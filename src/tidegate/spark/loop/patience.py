@@ -15,7 +15,7 @@ ANSWER_S = 5.0
 
 
 class NoAnswer(TidegateError):
-    """A call to the cluster manager did not return in time."""
+    """A call did not return in time."""
 
 
 class Answered:
@@ -25,8 +25,11 @@ class Answered:
     further calls fail at once instead of piling up behind it.
     """
 
-    def __init__(self, what: str, *, patience_s: float = ANSWER_S) -> None:
+    def __init__(
+        self, what: str, *, patience_s: float = ANSWER_S, hint: str = "is the master up?"
+    ) -> None:
         self._what = what
+        self._hint = hint
         self._patience_s = patience_s
         self._pending: threading.Thread | None = None
         self._since_s = 0.0
@@ -57,7 +60,7 @@ class Answered:
 
     def _no_answer(self) -> NoAnswer:
         waited_s = time.monotonic() - self._since_s
-        return NoAnswer(f"{self._what} has had no answer for {waited_s:.0f} s; is the master up?")
+        return NoAnswer(f"{self._what} has had no answer for {waited_s:.0f} s; {self._hint}")
 
 
 FIRST_PATIENCE_S = 2.0

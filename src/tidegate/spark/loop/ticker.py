@@ -2,29 +2,36 @@
 
 Subclasses say how to measure and how to act. An error in a tick does not end the loop: the tick is
 tried again, after a pause that doubles each time. Several failures in a row end shedding, because
-rows must not be dropped on a decision that is out of date.
+rows must not be dropped on a decision that is out of date. Settings that are changed at run time
+are checked in the thread that changes them, and taken over at the next tick.
 """
 
 import math
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
+from tidegate.control.assemble import continued
+from tidegate.control.assembly import Assembly
 from tidegate.control.claim import Claim
 from tidegate.control.control_failure import ControlFailure
 from tidegate.control.controller import Controller
 from tidegate.control.decision import Decision
 from tidegate.control.measurement import Measurement
 from tidegate.control.record import Record
+from tidegate.errors import AskedWrongly
 from tidegate.logs import PipelineLogger, reason
 from tidegate.recording import Recorder
+from tidegate.spark.loop.approval import AskedUser
 from tidegate.spark.loop.decision_log import DecisionLog
 from tidegate.spark.loop.isolated import Isolated
 from tidegate.spark.loop.kept_learning import KeptLearning
 from tidegate.spark.loop.negotiate import Negotiator
+from tidegate.spark.loop.settings import Settings
 from tidegate.spark.measure.memory import remembered_records
 from tidegate.spark.state.files import Durable
 
@@ -51,6 +58,7 @@ class Ticker(ABC):
         tick_s: float,
         writer: Recorder | None,
         place: Durable | None = None,
+        settings: Settings | None = None,
     ) -> None:
         self.controller = controller
         self.negotiator = negotiator
@@ -65,6 +73,16 @@ class Ticker(ABC):
         """What ended the loop for good; an exception in a tick does not."""
         self.control_failure: ControlFailure | None = None
         """The failure that control has not recovered from; None while it works."""
+        self._settings = settings
+        """The options of the loop, those of a change that is not taken over yet included."""
+        self._next: tuple[Assembly, Negotiator] | None = None
+        """What the next tick takes over, because settings have changed."""
+        self._updating = threading.Lock()
+        """Held during an update. Its checks may take seconds, and no tick waits for them."""
+        self._changing = threading.Lock()
+        """Held while `_next` changes."""
+        approve = None if settings is None else settings.given["approve"]
+        self._approve = None if approve is None else AskedUser(approve)
         self._log = PipelineLogger("loop", name)
         self._decisions = DecisionLog(self._log)
         self._tick_s = tick_s
@@ -96,6 +114,14 @@ class Ticker(ABC):
     def act(self, decision: Decision) -> None:
         """Apply a decision."""
 
+    def negotiator_for(self, assembly: Assembly, now: Negotiator) -> Negotiator:
+        """The negotiator for changed settings; another one when a dry run ends."""
+        return now
+
+    def took_over(self, assembly: Assembly) -> None:
+        """Go on with settings that have changed, in the thread that ticks."""
+        self._log.debug("goes on with changed settings")
+
     def keep_all(self) -> bool:
         """End shedding, because control has failed for several ticks; False if it never sheds."""
         return False
@@ -113,6 +139,31 @@ class Ticker(ABC):
     def ticks_here(self) -> bool:
         """Whether the calling thread is the one that ticks."""
         return self._thread is threading.current_thread()
+
+    def change_settings(self, options: Mapping[str, Any]) -> None:
+        """Change settings from the next tick on; what is wrong with them is raised here."""
+        if self._settings is None:
+            raise AskedWrongly("this loop was started without options; start it with a target")
+        with self._updating:
+            settings = self._settings.changed(options)
+            if settings.assembly != self._settings.assembly:
+                with self._changing:
+                    now = self.negotiator if self._next is None else self._next[1]
+                negotiator = self.negotiator_for(settings.assembly, now)
+                with self._changing:
+                    self._next = settings.assembly, negotiator
+            self._settings = settings
+
+    def _take_over(self) -> None:
+        """Take over settings that have changed since the last tick."""
+        with self._changing:
+            if self._next is None:
+                return
+            (assembly, self.negotiator), self._next = self._next, None
+        self.controller = continued(assembly, self.controller)
+        if self._learning is not None:
+            self._learning.controller = self.controller
+        self.took_over(assembly)
 
     def start(self) -> None:
         """Start the thread, which ticks until `stop`."""
@@ -205,7 +256,8 @@ class Ticker(ABC):
     def tick(self, now_s: float) -> Record:
         """Run one tick: measure, decide, act, record."""
         begun_s = time.monotonic()
-        record = self.controller.tick(self.measure(now_s), self.share_of)
+        self._take_over()
+        record = self.controller.tick(self.measure(now_s), self.share_of, self._approve)
         notes = self.notes()
         failure = self.control_failure
         if failure is not None:
@@ -214,7 +266,7 @@ class Ticker(ABC):
             notes = (*record.decision.notes, *notes)
             record = replace(record, decision=replace(record.decision, notes=notes))
         if record.acted:
-            self.act(record.decision)
+            self._act(record)
         self._looked(begun_s)
         self.negotiator.let_go()
         self.control_failure = None
@@ -227,6 +279,14 @@ class Ticker(ABC):
         for watcher in list(self.watchers):
             self._isolation(watcher).call(partial(watcher, record))
         return record
+
+    def _act(self, record: Record) -> None:
+        try:
+            self.act(record.decision)
+        except BaseException:
+            if record.assembly is not None:  # this record is lost, and with it what it tells
+                self.controller.tell_again()
+            raise
 
     def _looked(self, begun_s: float) -> None:
         """Wake those who wait for a tick that began now or later."""

@@ -132,7 +132,8 @@ class AttachedMeter:
         up_since_s: Callable[[], float] = lambda: math.inf,
     ) -> None:
         self._queries = queries
-        self._negotiator = negotiator
+        self.negotiator = negotiator
+        """Knows of cores; another one when a dry run ends."""
         self._busy_s = busy_s
         self._work_of = work_of
         """What the tasks of a query's newest batches did, by its run's id."""
@@ -152,7 +153,7 @@ class AttachedMeter:
 
     def measure(self, now_s: float) -> Measurement:
         """The tick that ends now."""
-        granted = self._negotiator.granted()
+        granted = self.negotiator.granted()
         clock = time.perf_counter()
         if self._clock.tick(now_s, 1.0):
             self._forget(now_s)
@@ -167,14 +168,14 @@ class AttachedMeter:
             arrival_rate=sum(segment.arrival_rate for segment in segments),
             processed_rate=rate,
             backlog_rows=sum(segment.backlog_rows for segment in segments),
-            cores_asked=self._negotiator.asked,
+            cores_asked=self.negotiator.asked,
             cores_granted=granted,
             saturated=any(self._saturated(segment) for segment in segments),
             cores_busy=busy,
             latency=uniform_sojourn(self._recent(now_s)),
             segments=segments,
             stale=self._stale(now_s),
-            grant_s=self._negotiator.grant_s,
+            grant_s=self.negotiator.grant_s,
         )
         self.spent_s += time.perf_counter() - clock
         return measurement

@@ -149,7 +149,8 @@ class PipelineMeter:
     ) -> None:
         self._run = run
         self._tick_s = tick_s
-        self._negotiator = negotiator
+        self.negotiator = negotiator
+        """Knows of cores; another one when a dry run ends."""
         self._window_s = window_s
         self._sojourns = self._new_sojourns()
         since_s = time.time()
@@ -177,8 +178,8 @@ class PipelineMeter:
         interval_s, shift_s = self._clock.interval_s, self._clock.shift_s
         for view in self._views.values():
             view.waits = view.part.waits
-        granted = self._negotiator.granted()
-        awaited = granted if granted < self._negotiator.asked else None
+        granted = self.negotiator.granted()
+        awaited = granted if granted < self.negotiator.asked else None
         finished = self._read(now_s)
         results = [batch.result for batches in finished.values() for batch in batches]
         plan, previews = self._run.allocation(), self._run.previews()
@@ -205,7 +206,7 @@ class PipelineMeter:
             backlog_rows=sum(
                 segment.backlog_rows for segment in segments if self._views[segment.name].sources
             ),
-            cores_asked=self._negotiator.asked,
+            cores_asked=self.negotiator.asked,
             cores_granted=granted,
             saturated=any(self._saturated(segment) for segment in segments),
             cores_busy=self._cores_busy(finished, granted),
@@ -213,7 +214,7 @@ class PipelineMeter:
             operators=operators,
             segments=segments,
             stale=self._stale(now_s),
-            grant_s=self._negotiator.grant_s,
+            grant_s=self.negotiator.grant_s,
             keep=keep.fraction,
             keep_by_class=keep.by_class,
             sources=_sources(results),

@@ -13,6 +13,7 @@ from tidegate.spark.foreign_session import use_this_interpreter
 from tidegate.spark.kafka.connector import add_connector, has_connector
 from tidegate.spark.loop.attach import Attachment, attach_to_all
 from tidegate.spark.master import parse_master
+from tidegate.spark.program.config_watch import BOUNDS, ConfigWatch
 from tidegate.spark.program.settings import ProgramSettings
 
 log = logging.getLogger("tidegate")
@@ -109,6 +110,10 @@ class Attacher:
         if self._settings.kafka:
             self._bring_connector(session)
         attachment = attach_to_all(session, **options)
+        config = self._settings.config
+        if config is not None:
+            left_out = BOUNDS if master.in_one_process else ()
+            attachment.watchers.append(ConfigWatch(config, attachment.update, left_out=left_out))
         self.attachments.append(attachment)
         self._on_attached(attachment)
 

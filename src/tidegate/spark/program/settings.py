@@ -12,6 +12,7 @@ from tidegate.errors import AskedWrongly
 from tidegate.spark.loop.assembly import assembly_within, refuse_both, span_of
 from tidegate.spark.master import parse_master
 from tidegate.spark.options import AttachOptions, ProgramOptions, declared, filled
+from tidegate.spark.program.config_watch import Config
 from tidegate.spark.state.files import Durable
 from tidegate.spark.state.location import location_of, refuse_credentials
 
@@ -34,6 +35,8 @@ class ProgramSettings:
     kafka: bool | None
     """Whether the session gets Kafka's connector; None: when the program asks for Kafka."""
     quiet: bool
+    config: Config | None = None
+    """The file of options that is watched while the program runs."""
 
     @property
     def records(self) -> str:
@@ -41,7 +44,12 @@ class ProgramSettings:
         return str(self.attach["records"])
 
 
-def settle(script: Path, arguments: tuple[str, ...], given: Mapping[str, Any]) -> ProgramSettings:
+def settle(
+    script: Path,
+    arguments: tuple[str, ...],
+    given: Mapping[str, Any],
+    config: Config | None = None,
+) -> ProgramSettings:
     """The settings for these options, or the first reason why they are refused."""
     if not script.is_file():
         what = "is a directory" if script.is_dir() else "does not exist"
@@ -56,7 +64,7 @@ def settle(script: Path, arguments: tuple[str, ...], given: Mapping[str, Any]) -
     refuse_credentials(str(options["records"] or ""), "records: the path")
     # The whole path, because the program may change its working directory.
     options["records"] = location_of(options["records"] or f"{RECORDS}/{script.stem}")
-    attach = {name: options[name] for name in declared(AttachOptions)}
+    attach = {name: options[name] for name in declared(AttachOptions) if name in options}
     trial_assembly(attach)
     if options["master"] is not None:
         parse_master(options["master"])
@@ -68,6 +76,7 @@ def settle(script: Path, arguments: tuple[str, ...], given: Mapping[str, Any]) -
         conf=dict(map(_setting, options["conf"])),
         kafka=options["kafka"],
         quiet=options["quiet"],
+        config=config,
     )
 
 

@@ -8,12 +8,15 @@ import pytest
 from tests.helpers.fake_cluster import FakeCluster
 from tidegate.control.control_failure import ControlFailure
 from tidegate.control.shedding.keep import KEEP_ALL, Keep
+from tidegate.errors import AskedWrongly
 from tidegate.pipelines.graph import Graph
 from tidegate.spark.loop.assembly import assembly_of
 from tidegate.spark.loop.loop import ControlLoop
+from tidegate.spark.loop.settings import Settings
 from tidegate.spark.loop.ticker import FAILURES_TO_KEEP_ALL
 from tidegate.spark.options import StartOptions, filled
 from tidegate.spark.run import Run
+from tidegate.spark.sharing.core_pool import Part
 
 
 class FakeRun(SimpleNamespace):
@@ -35,7 +38,8 @@ class FakeRun(SimpleNamespace):
 
 def loop_on(cluster: FakeCluster, place: Path, **options) -> ControlLoop:
     given = filled(StartOptions, {"target": "2 seconds", "cores": (1, 40), **options})
-    return ControlLoop(FakeRun(), cluster, assembly_of(cluster, given), str(place))
+    settings = Settings.of(StartOptions, given, lambda given: assembly_of(cluster, given))
+    return ControlLoop(FakeRun(), cluster, settings, str(place))
 
 
 def test_shedding_ends_when_control_has_failed_for_several_ticks(tmp_path: Path) -> None:
@@ -67,6 +71,30 @@ def test_a_dry_run_touches_nothing_even_outside_its_bounds(tmp_path: Path) -> No
     loop = loop_on(cluster, tmp_path, dry_run=True, cores=(1, 4))
     loop.negotiator.let_go()
     assert (cluster.asked, cluster.killed, loop.negotiator.granted()) == ([], [], 10)
+
+
+def test_a_dry_run_that_ends_gets_a_part_of_the_pool(tmp_path: Path) -> None:
+    cluster = FakeCluster(executors=4, **{"spark.executor.cores": "1"})
+    loop = loop_on(cluster, tmp_path, dry_run=True)
+    before = loop.negotiator
+    try:
+        loop.change_settings({"dry_run": False, "target": "5 s"})
+        assert loop.negotiator is before, "only the next tick takes over"
+        record = loop.tick(1000.0)
+        assert isinstance(loop.negotiator, Part)
+        assert loop.meter.negotiator is loop.negotiator
+        assert loop.assembly.target.latency_s == record.target_s == 5.0
+        assert "settings changed: target 2 s to 5 s, dry run on to off" in record.decision.notes
+        assert (loop.negotiator.asked, cluster.asked) == (4, [])
+        loop.change_settings({"dry_run": True})
+        part = loop.negotiator
+        loop.tick(1001.0)
+        assert loop.negotiator is part, "it keeps the cores that it has"
+        with pytest.raises(AskedWrongly, match="shed cannot change"):
+            loop.change_settings({"shed": True, "target": "9 s"})
+        assert loop.tick(1002.0).target_s == 5.0
+    finally:
+        loop.leave()
 
 
 def test_a_dry_run_takes_no_share_from_other_pipelines(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import logging
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,11 +16,14 @@ from tidegate.control.decision import Decision
 from tidegate.control.measurement import Measurement
 from tidegate.control.record import Record
 from tidegate.control.target import Target
-from tidegate.errors import TidegateError
-from tidegate.recording import RecordWriter
+from tidegate.errors import AskedWrongly, TidegateError
+from tidegate.recording import RecordWriter, read_records
 from tidegate.spark.loop import ticker
+from tidegate.spark.loop.assembly import assembly_within
 from tidegate.spark.loop.negotiate import LocalBudget
+from tidegate.spark.loop.settings import Settings
 from tidegate.spark.loop.ticker import FAILURES_TO_KEEP_ALL, LONGEST_PAUSE_S, Ticker
+from tidegate.spark.options import StartOptions, filled
 
 PATIENCE_S = 30.0
 
@@ -29,9 +33,16 @@ class Loop(Ticker):
 
     alive = True
 
-    def __init__(self, tick_s: float = 0.001, writer: RecordWriter | None = None) -> None:
+    def __init__(
+        self,
+        tick_s: float = 0.001,
+        writer: RecordWriter | None = None,
+        settings: Settings | None = None,
+    ) -> None:
         controller = new_controller(Assembly(target=Target(3.0), bounds=Bounds(1, 4)))
-        super().__init__(controller, LocalBudget(1), name="shop", tick_s=tick_s, writer=writer)
+        super().__init__(
+            controller, LocalBudget(1), name="shop", tick_s=tick_s, writer=writer, settings=settings
+        )
         self.error: BaseException | None = None
         self.sheds = True
 
@@ -228,3 +239,57 @@ def test_a_watcher_that_hangs_does_not_keep_a_run_from_ending(monkeypatch, caplo
     loop.stop()
     go_on.set()
     assert "the last tick of the control loop hangs" in caplog.text
+
+
+def settings_of(**options: object) -> Settings:
+    given = filled(StartOptions, {"target": "3 s", **options})
+    return Settings.of(StartOptions, given, lambda given: assembly_within(Bounds(1, 4), given))
+
+
+def test_settings_change_at_the_next_tick_and_are_recorded(tmp_path: Path) -> None:
+    loop = Loop(writer=RecordWriter(tmp_path), settings=settings_of())
+    assert loop.tick(100.0).assembly is not None
+    loop.change_settings({"target": "7 s"})
+    loop.change_settings({"percentile": 95})
+    changed, after = loop.tick(101.0), loop.tick(102.0)
+    loop.stop()
+    assert changed.assembly is not None and after.assembly is None
+    assert changed.assembly["target"] == {"latency_s": 7.0, "percentile": 95}
+    assert (changed.tick, changed.target_s, after.target_s) == (2, 7.0, 7.0)
+    assert "settings changed: target 3 s to 7 s, percentile mean to p95" in changed.decision.notes
+    assert not any("settings" in note for note in after.decision.notes)
+    assert [one.assembly is not None for one in read_records(tmp_path)] == [True, True, False]
+
+
+def test_a_wrong_or_an_empty_change_changes_nothing() -> None:
+    loop = Loop(settings=settings_of())
+    loop.tick(100.0)
+    before = loop.controller
+    with pytest.raises(AskedWrongly, match="percentile 42"):
+        loop.change_settings({"target": "7 s", "percentile": 42})
+    loop.change_settings({"target": "3000 ms"})
+    assert loop.tick(101.0).target_s == 3.0
+    assert loop.controller is before
+
+
+def test_a_tick_that_fails_does_not_lose_the_change() -> None:
+    loop = Loop(settings=settings_of())
+    loop.tick(100.0)
+    loop.change_settings({"target": "7 s"})
+    loop.error = OSError("no answer")
+    with pytest.raises(OSError, match="no answer"):
+        loop.tick(101.0)
+    loop.error = None
+    record = loop.tick(102.0)
+    assert record.assembly is not None and record.target_s == 7.0
+    assert "settings changed: target 3 s to 7 s" in record.decision.notes
+
+
+def test_the_users_function_is_asked_by_the_loop() -> None:
+    asked: list[Decision] = []
+    loop = Loop(settings=settings_of(approve=lambda decision, now: bool(asked.append(decision))))
+    wish = Decision(reason="told to", cores=3)
+    loop.controller.policy = SimpleNamespace(name="wishes", decide=lambda now, limits: wish)
+    record = loop.tick(100.0)
+    assert [one.cores for one in asked] == [3]
+    assert (record.acted, record.held_back) == (False, "refused by approve: it returned False")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.errors import AskedWrongly
-from tidegate.spark.options import AttachOptions, ProgramOptions, declared, option
+from tidegate.spark.options import IN_CODE, AttachOptions, ProgramOptions, declared, option
 from tidegate.spark.program.config_file import ConfigFile, over, parse_options
 from tidegate.spark.program.option_text import option_value
 
@@ -39,7 +39,8 @@ def test_every_option_of_attach_can_be_in_the_file() -> None:
         "kafka": False,
         "quiet": True,
     }
-    assert set(declared(AttachOptions)) < set(declared(ProgramOptions))
+    assert set(declared(AttachOptions)) - set(IN_CODE) < set(declared(ProgramOptions))
+    assert not set(IN_CODE) & set(declared(ProgramOptions)), "a function cannot be written"
 
 
 @pytest.mark.parametrize(
