@@ -128,7 +128,7 @@ class Controller:
         self._settings_note: str | None = None
         """What changed when it took over from a controller with other settings."""
         self._fits = True
-        """Whether cores were decided since the bounds were changed at run time."""
+        """Whether cores were decided since the bounds were changed, or a dry run has ended."""
         self._began_s: float | None = None
         self._changed_s = -math.inf
         self._granted_at_change = 0
@@ -249,10 +249,11 @@ class Controller:
         self._recalled, self._from = before._recalled, before._from
         untold = None if before._told else before._settings_note
         self._settings_note = note if untold is None else f"{untold}; {note}"
-        self._fits = before._fits and self._bounds == before._bounds
-        same = self.policy.name == before.policy.name
-        if same and isinstance(self.policy, Remembering) and isinstance(before.policy, Remembering):
-            self.policy.recall(before.policy.learned(), 0.0)
+        same = self._bounds == before._bounds and self._limits.dry_run == before._limits.dry_run
+        self._fits = before._fits and same
+        mine, other = self.policy, before.policy
+        if mine.name == other.name and isinstance(mine, Remembering):
+            mine.recall(other.learned() if isinstance(other, Remembering) else {}, 0.0)
 
     def tell_again(self) -> None:
         """The last record was lost: the next one tells again what the controller is built from."""

@@ -66,6 +66,55 @@ def test_its_records_replay_to_the_same_decisions(spark, tmp_path, wait_for) -> 
     assert [bare(d) for d in again] == [bare(record.decision) for record in records]
 
 
+def test_a_dry_run_goes_live_with_another_target(spark, tmp_path, wait_for) -> None:
+    """`run.update` without a restart: what was only decided is done from the next tick on."""
+    flow = flow_of(spark, "constant:20", wait_s=0.001)
+    run = flow.start(
+        str(tmp_path / "ck"), target="60 s", dry_run=True, scale_in_after="100 ms", tasks=4
+    )
+    loop = loop_of(run)
+
+    def changed() -> bool:
+        done = any(one.acted and one.decision.cores for one in list(loop.records))
+        return done or loop.failure is not None
+
+    try:
+        wait_for(lambda: len(loop.records) >= 1, run.queries["main"])
+        with pytest.raises(AskedWrongly, match="tick cannot change while it runs"):
+            run.update(tick="5 s")
+        with pytest.raises(AskedWrongly, match="lower the maximum"):
+            run.update(target="50 s", cores=(1, 999))
+        run.update(target="40 s", dry_run=False, cores=1)
+        wait_for(changed, run.queries["main"])
+        assert loop.failure is None
+        wait_for(lambda: loop.negotiator.granted() == 1, run.queries["main"])
+    finally:
+        run.stop()
+    records = read_records(tmp_path / "ck")
+    first = next(one for one in records if one.tick > 1 and one.assembly is not None)
+    assert [one.assembly is not None for one in records].count(True) == 2
+    assert any(
+        note.startswith("settings changed: target 60 s to 40 s, cores 1-")
+        and note.endswith("to 1-1, dry run on to off")
+        for note in first.decision.notes
+    )
+    assert not any(one.acted for one in records if one.tick < first.tick)
+    assert {one.target_s for one in records if one.tick >= first.tick} == {40.0}
+    (again,) = replay_runs(records, lambda record: Assembly.of(record.assembly or {}))
+    assert all(one.same for one in again)
+    with pytest.raises(AskedWrongly, match="has ended"):
+        run.update(target="5 s")
+
+
+def test_without_a_target_there_is_nothing_to_update(spark, tmp_path) -> None:
+    run = flow_of(spark, "constant:20", wait_s=0.001).start(str(tmp_path / "ck"), tasks=1)
+    try:
+        with pytest.raises(AskedWrongly, match="was started without a target"):
+            run.update(target="5 s")
+    finally:
+        run.stop()
+
+
 def test_a_restart_begins_with_what_was_learned(spark, tmp_path, wait_for) -> None:
     place = str(tmp_path / "ck")
     options = {"target": "1500 ms", "cores": (1, 4), "tasks": 1}

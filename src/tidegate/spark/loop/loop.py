@@ -86,7 +86,7 @@ class ControlLoop(Ticker):
             return now
         part = self._join(assembly)
         if self._local:
-            part.ask(assembly.bounds.clamp(now.asked))
+            part.ask(now.asked)  # the controller goes to the bounds, with the tasks
         return part
 
     def took_over(self, assembly: Assembly) -> None:

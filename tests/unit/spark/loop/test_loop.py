@@ -29,6 +29,12 @@ class FakeRun(SimpleNamespace):
     def allocation(self) -> dict:
         return {}
 
+    def previews(self) -> frozenset:
+        return frozenset()
+
+    def counts(self) -> dict:
+        return {}
+
     def keep(self) -> Keep:
         return self.kept
 
