@@ -38,7 +38,7 @@ from tidegate.spark.loop.assembly import assembly_of
 from tidegate.spark.loop.loop import ControlLoop
 from tidegate.spark.loop.negotiate import executors_up, task_cpus
 from tidegate.spark.loop.reach import check_reach
-from tidegate.spark.loop.settings import Settings
+from tidegate.spark.loop.settings import LoopSettings
 from tidegate.spark.master import parse_master
 from tidegate.spark.options import StartOptions, describe, filled, option, takes
 from tidegate.spark.owner.epochs import Epochs
@@ -74,7 +74,7 @@ def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run
     settings = assembly = None
     if given["target"] is not None:
         checks = _checks(graph, session, checkpoint, trigger_ms)
-        settings = Settings.of(StartOptions, given, checks)
+        settings = LoopSettings.of(StartOptions, given, checks)
         assembly = settings.assembly
     else:
         _refuse_without_target(given)

@@ -84,9 +84,14 @@ def test_a_session_means_queries_that_come_later_too(
         assert sum(tasks.values()) == 4
         with pytest.raises(tg.AskedWrongly, match="already attached to this Spark application"):
             tg.attach(first, target="5 seconds", executors=(1, 4))
+        attachment.update(target="9 seconds", executors=(1, 2), dry_run=False)
+        wait_for(lambda: attachment.records[-1].target_s == 9.0, second)
         first.stop()
         wait_for(lambda: seen() == {"second": 1.0}, second)
     assert attachment.failure is None
+    said = [note for record in attachment.records for note in record.decision.notes]
+    assert said.count("settings changed: target 5 s to 9 s, cores 1-4 to 1-2") == 1
+    assert not any(record.acted for record in attachment.records), "there is nothing to scale"
 
 
 def test_an_attachment_ends_with_its_query(

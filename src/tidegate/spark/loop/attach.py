@@ -31,7 +31,7 @@ from tidegate.spark.loop.negotiate import (
     executors_expected,
 )
 from tidegate.spark.loop.recorder import recorder
-from tidegate.spark.loop.settings import Settings
+from tidegate.spark.loop.settings import LoopSettings
 from tidegate.spark.loop.ticker import Ticker
 from tidegate.spark.master import Master, parse_master
 from tidegate.spark.measure.attached_meter import AttachedMeter
@@ -84,7 +84,7 @@ def _attached(
         dry_run = given["dry_run"] or master.in_one_process
         return assembly_of(session, {**given, "dry_run": dry_run})
 
-    settings = Settings.of(AttachOptions, given, assembled)
+    settings = LoopSettings.of(AttachOptions, given, assembled)
     assembly = settings.assembly
     with _ONE_AT_A_TIME:
         application = str(session.sparkContext.applicationId)
@@ -153,7 +153,7 @@ class Attachment(Ticker):
         negotiator: Negotiator,
         meter: AttachedMeter,
         queries: AttachedQueries,
-        settings: Settings,
+        settings: LoopSettings,
         *,
         place: Durable | None,
         note: str | None,

@@ -18,7 +18,7 @@ from tidegate.spark.loop.negotiate import (
     cores_there,
 )
 from tidegate.spark.loop.recorder import recorder
-from tidegate.spark.loop.settings import Settings
+from tidegate.spark.loop.settings import LoopSettings
 from tidegate.spark.loop.ticker import Ticker
 from tidegate.spark.master import parse_master
 from tidegate.spark.measure.pipeline_meter import PipelineMeter
@@ -36,7 +36,7 @@ class ControlLoop(Ticker):
     """Controls the cores, tasks, routes and shedding of one running pipeline."""
 
     def __init__(
-        self, run: Run, session: SparkSession, settings: Settings, checkpoint: str
+        self, run: Run, session: SparkSession, settings: LoopSettings, checkpoint: str
     ) -> None:
         assembly = settings.assembly
         place = Durable(checkpoint)

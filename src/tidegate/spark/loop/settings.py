@@ -10,7 +10,7 @@ from tidegate.spark.options import CHANGEABLE, Kind, declared, filled
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class LoopSettings:
     """The options of a loop, and the assembly that they were checked to make."""
 
     kind: Kind
@@ -26,14 +26,14 @@ class Settings:
         kind: Kind,
         given: Mapping[str, Any],
         assembled: Callable[[Mapping[str, Any]], Assembly],
-    ) -> "Settings":
+    ) -> "LoopSettings":
         """The settings for these options, checked."""
         return cls(kind, given, assembled, assembled(given))
 
-    def changed(self, options: Mapping[str, Any]) -> "Settings":
+    def changed(self, options: Mapping[str, Any]) -> "LoopSettings":
         """The settings with some options changed, checked as at the start."""
         given = merged(self.kind, self.given, options)
-        return Settings.of(self.kind, given, self.assembled)
+        return LoopSettings.of(self.kind, given, self.assembled)
 
 
 def changeable(kind: Kind) -> list[str]:

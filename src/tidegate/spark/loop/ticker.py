@@ -31,7 +31,7 @@ from tidegate.spark.loop.decision_log import DecisionLog
 from tidegate.spark.loop.isolated import Isolated
 from tidegate.spark.loop.kept_learning import KeptLearning
 from tidegate.spark.loop.negotiate import Negotiator
-from tidegate.spark.loop.settings import Settings
+from tidegate.spark.loop.settings import LoopSettings
 from tidegate.spark.measure.memory import remembered_records
 from tidegate.spark.state.files import Durable
 
@@ -58,7 +58,7 @@ class Ticker(ABC):
         tick_s: float,
         writer: Recorder | None,
         place: Durable | None = None,
-        settings: Settings | None = None,
+        settings: LoopSettings | None = None,
     ) -> None:
         self.controller = controller
         self.negotiator = negotiator

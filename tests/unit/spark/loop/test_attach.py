@@ -2,9 +2,13 @@
 in, executors out."""
 
 import math
+from types import SimpleNamespace
+
+import pytest
 
 from tests.helpers.fake_cluster import FakeCluster, at_once
 from tests.helpers.fake_query import FakeQuery, progress
+from tests.helpers.pipeline_worlds import measured
 from tidegate.control.assemble import new_controller
 from tidegate.control.assembly import Assembly
 from tidegate.control.bounds import Bounds
@@ -13,10 +17,16 @@ from tidegate.control.latency.options import LatencyOptions
 from tidegate.control.measurement import Measurement
 from tidegate.control.record import Record
 from tidegate.control.target import Target
-from tidegate.spark.loop.negotiate import ExecutorNegotiator
+from tidegate.errors import AskedWrongly
+from tidegate.spark.loop.assembly import assembly_of
+from tidegate.spark.loop.attach import Attachment
+from tidegate.spark.loop.attached_queries import AttachedQueries
+from tidegate.spark.loop.negotiate import ExecutorNegotiator, UntouchedExecutors
+from tidegate.spark.loop.settings import LoopSettings
 from tidegate.spark.loop.ticker import Ticker
 from tidegate.spark.measure import attached_meter
 from tidegate.spark.measure.attached_meter import AttachedMeter
+from tidegate.spark.options import AttachOptions, filled
 
 FIXED_S, WORK_S, GRANT_S = 0.4, 0.01, 4.0
 START_S = 1000.0
@@ -167,3 +177,37 @@ def test_a_query_that_stalls_is_held_and_said(monkeypatch) -> None:
     assert records[-1].measurement.stale is not None
     assert "nothing is scaled on old numbers" in records[-1].decision.reason
     assert not any(record.acted for record in records[-30:])
+
+
+def test_a_dry_run_that_ends_gets_executors_to_scale() -> None:
+    cluster = FakeCluster(executors=3, **{"spark.executor.cores": "1"})
+    cluster.isStopped = lambda: False
+    given = filled(AttachOptions, {"target": "2 s", "executors": (1, 4), "dry_run": True})
+    settings = LoopSettings.of(AttachOptions, given, lambda given: assembly_of(cluster, given))
+    untouched = UntouchedExecutors(cluster, 1)
+    meter = SimpleNamespace(negotiator=untouched, measure=lambda now_s: measured(now_s, cores=3))
+    attachment = Attachment(
+        cluster,
+        None,
+        new_controller(settings.assembly),
+        untouched,
+        meter,
+        AttachedQueries(list),
+        settings,
+        place=None,
+        note=None,
+    )
+    attachment.update(target="3 s")
+    assert attachment.tick(1.0).target_s == 3.0
+    assert attachment.negotiator is untouched
+    attachment.update(dry_run=False)
+    record = attachment.tick(2.0)
+    assert "settings changed: dry run on to off" in record.decision.notes
+    assert isinstance(attachment.negotiator, ExecutorNegotiator)
+    assert meter.negotiator is attachment.negotiator
+    assert attachment.negotiator.asked == 3, "it begins with the executors that are up"
+    with pytest.raises(AskedWrongly, match="there is no option 'policy'"):
+        attachment.update(policy="drs")
+    attachment.stop()
+    with pytest.raises(AskedWrongly, match="has ended"):
+        attachment.update(target="9 s")

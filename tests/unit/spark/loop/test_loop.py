@@ -12,7 +12,7 @@ from tidegate.errors import AskedWrongly
 from tidegate.pipelines.graph import Graph
 from tidegate.spark.loop.assembly import assembly_of
 from tidegate.spark.loop.loop import ControlLoop
-from tidegate.spark.loop.settings import Settings
+from tidegate.spark.loop.settings import LoopSettings
 from tidegate.spark.loop.ticker import FAILURES_TO_KEEP_ALL
 from tidegate.spark.options import StartOptions, filled
 from tidegate.spark.run import Run
@@ -44,7 +44,7 @@ class FakeRun(SimpleNamespace):
 
 def loop_on(cluster: FakeCluster, place: Path, **options) -> ControlLoop:
     given = filled(StartOptions, {"target": "2 seconds", "cores": (1, 40), **options})
-    settings = Settings.of(StartOptions, given, lambda given: assembly_of(cluster, given))
+    settings = LoopSettings.of(StartOptions, given, lambda given: assembly_of(cluster, given))
     return ControlLoop(FakeRun(), cluster, settings, str(place))
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tidegate.errors import AskedWrongly
-from tidegate.spark.loop.settings import Settings, changeable, merged
+from tidegate.spark.loop.settings import LoopSettings, changeable, merged
 from tidegate.spark.options import CHANGEABLE, AttachOptions, StartOptions, declared, filled
 
 GIVEN = filled(StartOptions, {"target": "2 s", "cores": (1, 4), "dry_run": True})
@@ -52,7 +52,7 @@ def test_a_change_is_checked_as_the_start_was() -> None:
             raise AskedWrongly("out of reach")
         return given["target"]  # type: ignore[index]
 
-    settings = Settings.of(StartOptions, GIVEN, assembled)  # type: ignore[arg-type]
+    settings = LoopSettings.of(StartOptions, GIVEN, assembled)  # type: ignore[arg-type]
     assert settings.changed({"target": "3 s"}).assembly == "3 s"
     with pytest.raises(AskedWrongly, match="out of reach"):
         settings.changed({"target": "1 ns"})

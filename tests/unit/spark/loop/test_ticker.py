@@ -21,7 +21,7 @@ from tidegate.recording import RecordWriter, read_records
 from tidegate.spark.loop import ticker
 from tidegate.spark.loop.assembly import assembly_within
 from tidegate.spark.loop.negotiate import LocalBudget
-from tidegate.spark.loop.settings import Settings
+from tidegate.spark.loop.settings import LoopSettings
 from tidegate.spark.loop.ticker import FAILURES_TO_KEEP_ALL, LONGEST_PAUSE_S, Ticker
 from tidegate.spark.options import StartOptions, filled
 
@@ -37,7 +37,7 @@ class Loop(Ticker):
         self,
         tick_s: float = 0.001,
         writer: RecordWriter | None = None,
-        settings: Settings | None = None,
+        settings: LoopSettings | None = None,
     ) -> None:
         controller = new_controller(Assembly(target=Target(3.0), bounds=Bounds(1, 4)))
         super().__init__(
@@ -241,9 +241,9 @@ def test_a_watcher_that_hangs_does_not_keep_a_run_from_ending(monkeypatch, caplo
     assert "the last tick of the control loop hangs" in caplog.text
 
 
-def settings_of(**options: object) -> Settings:
+def settings_of(**options: object) -> LoopSettings:
     given = filled(StartOptions, {"target": "3 s", **options})
-    return Settings.of(StartOptions, given, lambda given: assembly_within(Bounds(1, 4), given))
+    return LoopSettings.of(StartOptions, given, lambda given: assembly_within(Bounds(1, 4), given))
 
 
 def test_settings_change_at_the_next_tick_and_are_recorded(tmp_path: Path) -> None:
