@@ -137,6 +137,22 @@ def test_every_part_begins_with_the_options_of_the_run() -> None:
     assert [replace(one, assembly=None) for one in kept] == others[-len(kept) :]
 
 
+def test_a_part_begins_with_the_options_of_its_first_record() -> None:
+    """Options may change before the part is written: what held at its first tick counts."""
+    store = FakeStore()
+    line = max(len(one.to_json()) for one in surge()[:5])
+    writer = parts(store, part_bytes=4 * line)
+    told = [{"policy": "drs"}, None, None, None, {"policy": "flow"}]
+    for place, assembly in enumerate(told):
+        writer.write(replace(surge()[place], assembly=assembly))
+        if place in (2, 4):
+            writer._flush()
+    writer.close()
+    assert len(store.files) == 2
+    found = [one.assembly for one in read_records(store)]
+    assert found == [{"policy": "drs"}, None, None, {"policy": "drs"}, {"policy": "flow"}]
+
+
 def test_a_store_that_fails_hurts_nobody_and_recovers() -> None:
     store = FakeStore()
     store.error = OSError("no space")

@@ -75,9 +75,9 @@ def run(
     if config is None:
         _run(settle(script, tuple(arguments or ()), over(flags, {})))
         return
-    file = ConfigFile(config.absolute())  # the program may change its working directory
-    given = over(flags, file.options())
-    _run(settle(script, tuple(arguments or ()), given, Config(file, flags, given)))
+    given = over(flags, ConfigFile(config).options())
+    watched = ConfigFile(config.absolute())  # the program may change its working directory
+    _run(settle(script, tuple(arguments or ()), given, Config(watched, flags, given)))
 
 
 def _run(settings: "ProgramSettings") -> None:

@@ -57,6 +57,7 @@ def test_flags_win_over_the_file(called, tmp_path: Path) -> None:
     assert settings.attach["dry_run"] is False
     assert settings.attach["target"] == "5s"
     assert settings.quiet
+    assert settings.config.file.path == tmp_path / "job.toml", "watched wherever the program goes"
 
 
 @pytest.mark.parametrize(

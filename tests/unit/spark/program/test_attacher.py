@@ -9,6 +9,8 @@ import pytest
 from tidegate.errors import AskedWrongly
 from tidegate.spark.program import attacher as module
 from tidegate.spark.program.attacher import Attacher, Refused
+from tidegate.spark.program.config_file import ConfigFile
+from tidegate.spark.program.config_watch import Config
 from tidegate.spark.program.settings import settle
 
 
@@ -17,20 +19,25 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """An attacher whose attachments only remember what they were asked for."""
     (tmp_path / "job.py").write_text("")
     seen = SimpleNamespace(asked=[], said=[], watched=[], connected=[], stopped=[], fails=None)
+    seen.watchers, seen.updates = [], []
 
     def attach(session, **options):
         if seen.fails is not None:
             raise seen.fails
         seen.asked.append(options)
-        return SimpleNamespace(stop=lambda: seen.stopped.append(session))
+        return SimpleNamespace(
+            stop=lambda: seen.stopped.append(session),
+            watchers=seen.watchers,
+            update=lambda **options: seen.updates.append(options),
+        )
 
     monkeypatch.setattr(module, "attach_to_all", attach)
     monkeypatch.setattr(module, "use_this_interpreter", lambda session: None)
     monkeypatch.setattr(module, "has_connector", lambda session: session in seen.connected)
     monkeypatch.setattr(module, "add_connector", seen.connected.append)
 
-    def attacher(**given) -> Attacher:
-        settings = settle(tmp_path / "job.py", (), {"target": "5s", **given})
+    def attacher(config: Config | None = None, **given) -> Attacher:
+        settings = settle(tmp_path / "job.py", (), {"target": "5s", **given}, config)
         return Attacher(settings, say=seen.said.append, on_attached=seen.watched.append)
 
     seen.attacher = attacher
@@ -118,3 +125,18 @@ def test_an_end_that_fails_is_logged(world, caplog) -> None:
     attacher.attachments[0].stop = lambda: 1 / 0
     attacher.stop()
     assert "control did not end well: ZeroDivisionError" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("master", "changed"),
+    [("yarn", {"executors": (1, 9), "target": "2s"}), ("local[2]", {"target": "2s"})],
+)
+def test_the_file_of_options_is_watched(world, tmp_path: Path, master: str, changed: dict) -> None:
+    file = tmp_path / "tidegate.toml"
+    file.write_text('target = "5s"\n')
+    config = Config(ConfigFile(file), {}, ConfigFile(file).options())
+    world.attacher(config).session(session(master))
+    file.write_text('target = "2s"\nexecutors = [1, 9]\n')
+    for watcher in world.watchers:
+        watcher(None)
+    assert world.updates == [changed]
