@@ -42,6 +42,8 @@ class ConfigWatch:
         self._left_out = left_out
         """Options that are not changed, because this master knows nothing of them."""
         self._in_force = filled(ProgramOptions, config.options)
+        self._fixed: Mapping[str, Any] = {}
+        """What the file last said of options that cannot change."""
         self._looked_at: str | None = None
         """The content or the error that was dealt with last."""
 
@@ -61,16 +63,11 @@ class ConfigWatch:
             self._apply(filled(ProgramOptions, over(self._config.flags, found)))
 
     def _apply(self, asked: Mapping[str, Any]) -> None:
-        before = self._in_force
-        names = [name for name in declared(ProgramOptions) if asked[name] != before[name]]
-        fixed = [name for name in names if name not in changeable(AttachOptions)]
-        if fixed:
-            log.warning(
-                "%s in %s cannot change while the program runs and will count at its next start",
-                " and ".join(fixed),
-                self._config.file.path,
-            )
-        changed = {name: asked[name] for name in names if name not in fixed}
+        known = changeable(AttachOptions)
+        self._name_fixed(
+            {name: asked[name] for name in declared(ProgramOptions) if name not in known}
+        )
+        changed = {name: asked[name] for name in known if asked[name] != self._in_force[name]}
         given = {name: value for name, value in changed.items() if name not in self._left_out}
         try:
             if given:
@@ -78,4 +75,16 @@ class ConfigWatch:
         except TidegateError as error:
             log.warning("%s: %s; the settings stay as they are", self._config.file.path, error)
             return
-        self._in_force = {**before, **changed, **{name: asked[name] for name in fixed}}
+        self._in_force = {**self._in_force, **changed}
+
+    def _name_fixed(self, asked: Mapping[str, Any]) -> None:
+        """Warn of options that were changed and cannot be, once for each change."""
+        before, self._fixed = self._fixed, asked
+        started = self._in_force
+        wrong = [name for name in asked if asked[name] not in (before.get(name), started[name])]
+        if wrong:
+            log.warning(
+                "%s in %s cannot change while the program runs and will count at its next start",
+                " and ".join(wrong),
+                self._config.file.path,
+            )

@@ -87,6 +87,10 @@ def test_what_cannot_change_is_named_and_the_rest_is_done(place: Path, caplog) -
     assert watched.updates == [{"target": "2s"}]
     assert len(caplog.records) == 1
     assert "tick and master in" in caplog.text and "cannot change" in caplog.text
+    watched.tick('target = "3s"\ntick = "5s"\n')
+    assert len(caplog.records) == 1, "said once; and the master is what it was again"
+    watched.tick('target = "3s"\ntick = "6s"\n')
+    assert len(caplog.records) == 2
 
 
 def test_flags_win_and_a_laptop_has_no_executors(place: Path) -> None:
