@@ -42,6 +42,7 @@ from tidegate.control.shedding.feedback_shedder import FeedbackShedder, PaperShe
 from tidegate.control.shedding.model_shedder import ModelShedder
 from tidegate.control.shedding.policy import SheddingPolicy
 from tidegate.control.shedding.shedder import Shedder
+from tidegate.control.sources.source_notes import SourceNotes
 from tidegate.control.whole_executors import WholeExecutors
 from tidegate.errors import AskedWrongly, nearest
 from tidegate.forecast import Forecaster
@@ -78,6 +79,7 @@ def new_controller(assembly: Assembly) -> Controller:
             model=model,
             grant_s=assembly.latency.grant_s,
             classes=assembly.classes,
+            shed_backlog=assembly.shed_backlog,
         )
     return Controller(
         policy,
@@ -88,6 +90,7 @@ def new_controller(assembly: Assembly) -> Controller:
         claim=Claimant(model, assembly.target.mean_s).claim,
         finder=BottleneckFinder(),
         balancer=Balancer(),
+        noter=SourceNotes(),
         assembly=assembly.document(),
     )
 

@@ -38,6 +38,8 @@ class Assembly:
     """Cores of the policies `static` and `drs-fixed`; None: the maximum."""
     shed: str | None = None
     """The shedder that wraps the policy; None: rows are shed only by hand."""
+    shed_backlog: bool = False
+    """Whether rows of a backlog are shed like others; if not, a backlog is drained."""
     classes: Mapping[str, Worth] = field(default_factory=dict)
     """What the classes of rows are worth."""
 
@@ -62,7 +64,7 @@ class Assembly:
         }
         plain = {
             name: getattr(self, name)
-            for name in ("policy", "tick_s", "cores_per_executor", "cores", "shed")
+            for name in ("policy", "tick_s", "cores_per_executor", "cores", "shed", "shed_backlog")
         }
         return {
             "target": asdict(self.target),

@@ -63,6 +63,14 @@ class Finder(Protocol):
         ...
 
 
+class Noter(Protocol):
+    """Sees every tick, and says what a person should know about it."""
+
+    def notes(self, measurement: Measurement) -> tuple[str, ...]:
+        """The notes for the tick's record."""
+        ...
+
+
 class ShardBalancer(Protocol):
     """Adds shard moves to a decision."""
 
@@ -90,6 +98,7 @@ class Controller:
         claim: Callable[[Measurement], Claim] | None = None,
         finder: Finder | None = None,
         balancer: ShardBalancer | None = None,
+        noter: Noter | None = None,
         assembly: Mapping[str, Any] | None = None,
     ) -> None:
         if not 1 <= bounds.least <= bounds.most:
@@ -105,6 +114,7 @@ class Controller:
         self._claim = claim
         self._finder = finder
         self._balancer = balancer
+        self._noter = noter
         self._assembly = assembly
         self._tick = 0
         self._at_s: float | None = None
@@ -139,6 +149,9 @@ class Controller:
         if self._balancer is not None:
             decision = self._balancer.balanced(decision, measurement)
         decision = _limited(decision, bottleneck)
+        if self._noter is not None:
+            notes = (*decision.notes, *self._noter.notes(measurement))
+            decision = dataclasses.replace(decision, notes=notes)
         held_back = None if decision.holds else self._held_back(decision, measurement)
         if held_back is not None and decision.keep is not None:
             decision, held_back = _only_keep(decision, held_back), None

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tidegate.control.lag import Lag
 from tidegate.control.row_counts import SourceCount
 
 
@@ -95,6 +96,11 @@ class BatchMeasurement:
     be taken over a longer window."""
     parts_s: Mapping[str, float] = field(default_factory=dict)
     """What the duration is made of, as far as it is told (`control/batch_parts.py` names them)."""
+    busy_s: float | None = None
+    """Core seconds of all its tasks, where Spark alone tells of them; None: not told."""
+    rowless_s: float = 0.0
+    """The part of `busy_s` that its tasks would have taken without any row, as far as can be told
+    from its stages (`control/learning/row_work.py`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +128,8 @@ class SegmentMeasurement:
     """Rows that those batches handed over to each segment that reads a channel of this one."""
     between: bool = False
     """No batch is running: the next one waits for this decision, then takes the whole backlog."""
+    lag: Lag | None = None
+    """How far it is behind its sources, where these tell; None: they do not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +183,19 @@ class Measurement:
     """`keep` of the classes of rows that have a fraction of their own."""
     sources: tuple[SourceCount, ...] = ()
     """Rows offered and kept, per source, by the batches that ended during the tick."""
+
+    @property
+    def lag_rows(self) -> int | None:
+        """Rows that the newest batches left in their sources; None where no source tells."""
+        told = [segment.lag.rows for segment in self.segments if segment.lag is not None]
+        return sum(told) if told else None
+
+    @property
+    def lag_s(self) -> float | None:
+        """How many seconds of arrivals that is, in the segment that is most behind."""
+        lags = (segment.lag for segment in self.segments)
+        told = [lag.seconds for lag in lags if lag is not None and lag.seconds is not None]
+        return max(told, default=None)
 
     @property
     def step_s(self) -> float:

@@ -11,6 +11,7 @@ from typing import Any
 
 from tidegate.control.bottleneck import Bottleneck
 from tidegate.control.decision import Decision
+from tidegate.control.lag import Lag, PartitionLag
 from tidegate.control.measurement import (
     BatchMeasurement,
     Latency,
@@ -109,7 +110,15 @@ def _segment(entry: dict[str, Any]) -> SegmentMeasurement:
     batches = tuple(BatchMeasurement(**batch) for batch in entry["batches"])
     latency = entry.get("latency")
     told = None if latency is None else Latency(**latency)
-    return SegmentMeasurement(**{**entry, "batches": batches, "latency": told})
+    lag = _lag(entry.get("lag"))
+    return SegmentMeasurement(**{**entry, "batches": batches, "latency": told, "lag": lag})
+
+
+def _lag(entry: dict[str, Any] | None) -> Lag | None:
+    """None for records from before lag was measured, and where no source tells it."""
+    if entry is None:
+        return None
+    return Lag(**{**entry, "partitions": tuple(PartitionLag(**one) for one in entry["partitions"])})
 
 
 def _source(entry: dict[str, Any]) -> SourceCount:

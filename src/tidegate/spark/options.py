@@ -101,6 +101,14 @@ class StartOptions(ControlOptions, total=False):
             False,
         ),
     ]
+    shed_backlog: Annotated[
+        bool,
+        Option(
+            "Shed rows of a backlog as well: rows that waited at the start, or behind a read limit"
+            " of the source. Without it they are all processed, however late.",
+            False,
+        ),
+    ]
     trigger: Annotated[
         str | None,
         Option("Begin a micro-batch at this interval; without it, one follows the other."),

@@ -18,7 +18,7 @@ from tidegate.control.allocation.allocate import (
 )
 from tidegate.control.bounds import Bounds
 from tidegate.control.latency.calibration import NEAR_FLOOR, Calibration
-from tidegate.control.latency.catch_up import cores_to_catch_up
+from tidegate.control.latency.catch_up import cores_to_catch_up, time_to_catch_up_s
 from tidegate.control.latency.fewest_cores import CorePath, PredictedOutOfReach, predicted_s
 from tidegate.control.latency.load_ahead import LoadAhead
 from tidegate.control.latency.options import LatencyOptions
@@ -251,14 +251,43 @@ class Planner:
         arriving = 0.0 if late else 0.5 * station.arrival_rate * running_s
         model = self._model.segment(segment.name)
         waiting = segment.backlog_rows + arriving
+        limit_rows = _limit_rows(segment)
+        within_s = max(self._options.catch_up_s, 0.5 * grant_s if slow else 0.0)
+        if limit_rows is not None:
+            # Many batches follow each other here, so an error of the model adds up.
+            within_s *= self._options.aim
         return cores_to_catch_up(
             model.cost or station.cost,
             rate=station.arrival_rate,
             imbalance=model.imbalance.up_to(most, max(waiting, model.imbalance.rows)),
             backlog_rows=waiting,
             steady_s=goal_s / reach / SOJOURN_BATCHES,
-            within_s=max(self._options.catch_up_s, 0.5 * grant_s if slow else 0.0),
+            within_s=within_s,
+            limit_rows=limit_rows,
         )
+
+    def catch_up_s(self, measurement: Measurement, allowed: Bounds) -> float:
+        """How long the backlog of the segments that are late lasts on all cores; 0 without one."""
+        stations = self._model.stations(measurement)
+        assert stations is not None  # asked only once every segment is known
+        others = len(measurement.segments) - 1
+        longest_s = 0.0
+        for segment, station in zip(measurement.segments, stations, strict=True):
+            if not self._calibration.late(segment):
+                continue
+            most = most_of(measurement, segment.name, max(allowed.most - others, 1))
+            model = self._model.segment(segment.name)
+            taken_s = time_to_catch_up_s(
+                model.cost or station.cost,
+                most,
+                rate=station.arrival_rate,
+                imbalance=float(model.imbalance.on(most)),
+                backlog_rows=segment.backlog_rows,
+                steady_s=self._calibration.goal_s / self._calibration.reach / SOJOURN_BATCHES,
+                limit_rows=_limit_rows(segment),
+            )
+            longest_s = max(longest_s, taken_s)
+        return longest_s
 
     def _floor_note(self, floor_s: float) -> str:
         return (
@@ -266,6 +295,12 @@ class Planner:
             f" {self._target.kind} latency that any number of cores gives is"
             f" {format_duration(floor_s, round_up=True)}; it runs at its best"
         )
+
+
+def _limit_rows(segment: SegmentMeasurement) -> float | None:
+    """Rows that a batch of the segment may take; None: all that there are."""
+    limit = None if segment.lag is None else segment.lag.limit_rows
+    return None if limit is None else max(float(limit), 1.0)
 
 
 def _within_maximum(

@@ -16,6 +16,7 @@ from typing import Any
 from tidegate.control.bounds import Bounds
 from tidegate.control.constraints import Constraints
 from tidegate.control.decision import Decision, hold
+from tidegate.control.latency.backlog_note import BacklogNote
 from tidegate.control.latency.calibration import Calibration
 from tidegate.control.latency.first_batches import before_the_model
 from tidegate.control.latency.load_ahead import LoadAhead, LoadForecast
@@ -63,6 +64,7 @@ class LatencyPolicy:
         self._surges = SurgeHistory()
         self._planner = Planner(target, self._options, model, self._calibration, self._surges)
         self._patience = ScaleIn(self._options.scale_in_after_s, self._options.least_saving)
+        self._backlog = BacklogNote()
         self._beliefs: dict[str, float] = {}
         self._heard = False
         """Whether any row has been measured. Right after a restart, the forecast knows better than
@@ -165,6 +167,7 @@ class LatencyPolicy:
         plan = self._planner.plan(measurement, ahead, allowed)
         current = {segment.name: max(segment.tasks, 1) for segment in measurement.segments}
         behind = self._calibration.behind(measurement)
+        plan = self._with_backlog_note(measurement, plan, allowed, behind=behind)
         expected_s = self._planner.expected_s(measurement, ahead, current)
         expected_as_target_s = self._planner.expected_as_target_s(measurement, ahead, current)
         if math.isfinite(expected_s):
@@ -205,6 +208,24 @@ class LatencyPolicy:
         if use is not None:
             return use
         return self._scale_in(measurement, plan, expected_s, allowed)
+
+    def _with_backlog_note(
+        self, measurement: Measurement, plan: Plan, allowed: Bounds, *, behind: bool
+    ) -> Plan:
+        """Say how long a backlog will last, if all cores cannot drain it in time."""
+        if not behind:
+            self._backlog.over()
+            return plan
+        takes_s = self._planner.catch_up_s(measurement, allowed)
+        self._beliefs["catch_up_s"] = takes_s
+        note = self._backlog.note(
+            measurement.backlog_rows,
+            takes_s,
+            allowed.most,
+            within_s=self._options.catch_up_s,
+            at_s=measurement.at_s,
+        )
+        return plan if note is None else dataclasses.replace(plan, notes=(*plan.notes, note))
 
     def _gains_by_split(
         self, measurement: Measurement, ahead: LoadAhead, plan: Plan, expected_s: float
@@ -272,6 +293,9 @@ class LatencyPolicy:
             return None
         present = Plan({one.name: max(one.tasks, 1) for one in measurement.segments}, math.inf)
         wider = self._planner.enlarged(measurement, present, granted, allowed)
+        if wider.total < plan.total <= granted:
+            # For a backlog: in the steady state, which `enlarged` looks at, fewer would do.
+            wider = plan
         tasks = tasks_on(measurement, wider.cores)
         if not tasks:
             return None

@@ -19,8 +19,15 @@ _IN_A_ROW = 3
 count."""
 
 
+_LARGER = 1.4
+"""A batch that is larger than all others by this factor, and took less time than expected, is no
+accident: many things make a batch long, but only cheap rows make a large one short."""
+
 FIRST = "first"
 """Workers were started and code was compiled, which is no cost of its rows."""
+COLD = "cold"
+"""One of the next batches of a query of others, whose executors still load and compile code. It is
+learned from only until a warm one has ended."""
 NEW_TASKS = "new tasks"
 """Python workers had to be started, so the batch took a little longer than the next will."""
 
@@ -38,6 +45,8 @@ class Outliers:
         self._tasks: int | None = None
         self._odd_in_a_row = 0
         self._side = 0.0
+        self._largest = 0
+        """Rows of the largest batch so far."""
 
     def reason(self, batch: BatchMeasurement, expected_s: float | None) -> str | None:
         """Why the batch should be left out of learning, or None."""
@@ -49,6 +58,9 @@ class Outliers:
         if batch.tasks > before:
             return NEW_TASKS
         if expected_s is None or expected_s <= 0.0 or batch.duration_s <= 0.0:
+            return None
+        largest, self._largest = self._largest, max(self._largest, batch.rows)
+        if 0 < largest * _LARGER < batch.rows and batch.duration_s < expected_s:
             return None
         return self._odd(math.log(batch.duration_s / expected_s))
 

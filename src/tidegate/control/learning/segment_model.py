@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidegate.control.batch_parts import BESIDE, SLOWEST, STARTING
-from tidegate.control.learning.outliers import NEW_TASKS, Outliers
+from tidegate.control.learning.outliers import COLD, NEW_TASKS, Outliers
+from tidegate.control.learning.row_work import RowWork
 from tidegate.control.learning.segment_imbalance import SegmentImbalance
 from tidegate.control.learning.smoothing import Alpha
 from tidegate.control.measurement import BatchMeasurement, Measurement, SegmentMeasurement
@@ -33,6 +34,9 @@ class SegmentModel:
         self._outliers = Outliers()
         self._work = Alpha(0.9)
         self._work_s: float | None = None
+        self._row_work = RowWork()
+        self._only_cold = True
+        """Whether nothing was learned yet, or from cold batches alone."""
         self.imbalance = SegmentImbalance()
         self.cost: BatchCost | None = None
         self.left_out: str | None = None
@@ -71,8 +75,14 @@ class SegmentModel:
                 self.start_up_s = self._start_up.update(more_s)
             if self.cost is None and self.left_out == NEW_TASKS:
                 self.left_out = None  # a batch that ran a little long is better than no batch
+            if self.left_out == COLD and self._only_cold:
+                self.left_out = None  # it ran long, but says more than nothing
+            elif self.left_out is None and batch.rows > 0:
+                self._forget_cold()
             if self.left_out is not None or batch.rows <= 0:
                 continue
+            if batch.busy_s is not None:
+                self._row_work.observe(batch.rows, batch.busy_s, batch.rowless_s)
             if expected_s is not None and expected_s > 0.0 and batch.duration_s > 0.0:
                 self._learn_noise(math.log(batch.duration_s / expected_s))
             self.imbalance.learn(delta, batch.rows, batch.tasks)
@@ -86,6 +96,7 @@ class SegmentModel:
             )
             learned = True
         if learned:
+            self._work_s = self._row_work.work_s or self._work_s
             self.cost = self._memory.fit(measurement.at_s, self._work_s)
             self.imbalance.learn_chance(self._memory.chance(measurement.at_s))
 
@@ -139,6 +150,7 @@ class SegmentModel:
         """Begin with what an earlier run learned, with less weight the older it is."""
         if not learned:
             return
+        self._only_cold = False
         self._memory.recall(learned["memory"], 0.5 ** (max(age_s, 0.0) / _HALF_FORGOTTEN_S))
         ratios = [finite(ratio) for ratio in learned["outliers"].get("ratios", ())]
         self._outliers.recall({"ratios": ratios})
@@ -166,6 +178,15 @@ class SegmentModel:
             self._memory.forget(_STILL_HOLDS)
             self.imbalance.forget_shards()
         self._operators = present or self._operators
+
+    def _forget_cold(self) -> None:
+        """Forget batches that ran while executors still warmed up: now there is a warm one.
+
+        They would count as costly rows, because each had the rows that came during a longer one.
+        """
+        if self._only_cold:
+            self._memory, self._row_work = BatchMemory(), RowWork()
+        self._only_cold = False
 
     def _learn_noise(self, off: float) -> None:
         """Learn the deviation of durations from the fit; a lasting difference is no noise."""

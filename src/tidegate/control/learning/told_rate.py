@@ -16,8 +16,8 @@ from collections import deque
 
 _CORRECTED = 0.25
 """What is told differs from the newest known rate by this share of it at most, while rows come."""
-_DEEPLY_CORRECTED = 0.5
-"""The same while the credit is more than `_CREDIT_S` of the rate: the load fell in a slow batch."""
+_DEEPLY = 2.0
+"""Twice that, while the credit is more than `_CREDIT_S` of the rate: the load fell in a slow batch."""
 _CUSHION = 1.5
 """Rows for this many times the usual time between batches are no surplus: they even out jitter."""
 _CREDIT_S = 10.0
@@ -32,7 +32,9 @@ _NONE = 1e-9
 class ToldRate:
     """The rate of something whose rows become known span by span."""
 
-    def __init__(self, window_s: float = 1.0) -> None:
+    def __init__(self, window_s: float = 1.0, corrected: float = _CORRECTED) -> None:
+        self._corrected = corrected
+        """What is told differs from the newest known rate by this share of it at most, mostly."""
         self._window_s = window_s
         """The rate that is held is that of the newest rows over at least so long."""
         self._spans: deque[tuple[float, float]] = deque()
@@ -107,11 +109,11 @@ class ToldRate:
         surplus = self.untold - rate * cushion_s
         held = rate
         if surplus > 0.0:
-            held += min(surplus / _TOLD_WITHIN_S, _CORRECTED * rate)
+            held += min(surplus / _TOLD_WITHIN_S, self._corrected * rate)
         elif self.untold < 0.0 and self._since_known_s < self._usual_s:
             # The rows that became known last have not repaid the credit.
             deep = self.untold < -_CREDIT_S * rate
-            held -= (_DEEPLY_CORRECTED if deep else _CORRECTED) * rate
+            held -= (_DEEPLY if deep else 1.0) * self._corrected * rate
         if self._since_known_s <= max(_STALLED * max(self._gaps_s, default=0.0), _STALLED_S):
             return held * interval_s
         return max(min(held * interval_s, self.untold + _CREDIT_S * rate), 0.0)

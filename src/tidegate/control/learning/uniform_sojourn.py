@@ -3,8 +3,10 @@
 A row that arrives between the starts of two triggers is done when the batch of the second ends. If
 arrivals are spread evenly, a batch of duration D whose rows arrived during a span s has sojourns
 that are uniform between D and D + s. In the steady state s = D, and the mean is the formula's
-1.5 D. The sojourns of several batches are a mixture of uniforms, weighted by their rows. Its
-distribution function is piecewise linear, so its mean and percentiles are computed exactly.
+1.5 D. Rows that stayed in the source before, behind a read limit, waited for that as well, all of
+them equally long. The sojourns of several batches are a mixture of uniforms, weighted by their
+rows. Its distribution function is piecewise linear, so its mean and percentiles are computed
+exactly.
 """
 
 from collections.abc import Sequence
@@ -24,6 +26,8 @@ class SpreadBatch:
     """From the start of the trigger before to the start of its own."""
     duration_s: float
     """From the start of its trigger to its end."""
+    waited_s: float = 0.0
+    """Time between the arrival of its newest row and the start of its trigger."""
 
 
 def uniform_sojourn(batches: Sequence[SpreadBatch]) -> Latency | None:
@@ -36,7 +40,7 @@ def uniform_sojourn(batches: Sequence[SpreadBatch]) -> Latency | None:
         return None
     weight = np.array([batch.rows for batch in full], dtype=np.float64)
     weight /= weight.sum()
-    shortest = np.array([batch.duration_s for batch in full])
+    shortest = np.array([batch.duration_s + max(batch.waited_s, 0.0) for batch in full])
     span = np.array([max(batch.span_s, 0.0) for batch in full])
     edges = np.unique(np.concatenate([shortest, shortest + span]))
     # The distribution function at each edge, and just before it: it jumps where all rows of a batch

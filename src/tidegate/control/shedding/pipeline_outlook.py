@@ -31,6 +31,11 @@ class PipelineOutlook:
         """The backlog when the next batch of the first segment begins, in rows."""
         return self.first.offered_rows
 
+    def without_backlog(self, span_s: float) -> "PipelineOutlook":
+        """The outlook if the next batch had no more rows than arrive in so long."""
+        rows = min(self.first.offered_rows, self.first.arrival_rate * span_s)
+        return dataclasses.replace(self, first=dataclasses.replace(self.first, offered_rows=rows))
+
     def latency_s(self, keep: float) -> float:
         """Mean latency over all segments when this share of the rows is kept."""
         return self.first.latency_s(keep) + sum(

@@ -16,14 +16,15 @@ from tidegate.control.learning.pipeline_model import PipelineModel
 from tidegate.control.learning.smoothing import Alpha, Smoothing
 from tidegate.control.measurement import Latency, Measurement
 from tidegate.control.policy import Policy
+from tidegate.control.shedding.backlog_watch import BacklogWatch
 from tidegate.control.shedding.classes import Worth, check_classes, keep_by_class
 from tidegate.control.shedding.keep import keep_over
 from tidegate.control.shedding.next_batch import NextBatchWatch
 from tidegate.control.shedding.pipeline_outlook import OutlookMaker, PipelineOutlook
-from tidegate.control.shedding.shedder import Look, Shedder, most_keep
+from tidegate.control.shedding.shedder import LEAST_KEEP, Look, Shedder, most_keep
 from tidegate.control.target import Target
 from tidegate.control.wrapper import Wrapper
-from tidegate.models.microbatch.batch_cost import reachable_s
+from tidegate.models.microbatch.batch_cost import SOJOURN_BATCHES, reachable_s
 from tidegate.units import format_duration
 
 _WORTH_CHANGING = 0.01
@@ -45,6 +46,7 @@ class SheddingPolicy(Wrapper):
         model: PipelineModel,
         grant_s: Callable[[float | None], float],
         classes: Mapping[str, Worth] | None = None,
+        shed_backlog: bool = False,
     ) -> None:
         super().__init__(inner)
         self._shedder = shedder
@@ -56,6 +58,8 @@ class SheddingPolicy(Wrapper):
         self._shares = Smoothing(lambda: Alpha(0.5))
         self._model = model
         self._watch = NextBatchWatch()
+        self._backlog = BacklogWatch(target.mean_s)
+        self._sheds_backlog = shed_backlog
         self._outlooks = OutlookMaker(model, self._watch, grant_s)
         self._span_s: float | None = None
         """The span of arrivals that the keep in force was planned for."""
@@ -76,36 +80,45 @@ class SheddingPolicy(Wrapper):
         outlook = self._outlooks.outlook(measurement, decision)
         if outlook is None:
             return decision
+        draining = self._backlog.draining and not self._sheds_backlog
+        if draining:
+            outlook = outlook.without_backlog(self._target.mean_s / SOJOURN_BATCHES)
         floor_s = outlook.floor_s * self._target.steady_ratio
         aim_s = reachable_s(self._target.latency_s, floor_s)
         if aim_s > self._target.latency_s:
             keep = most_keep(outlook.latency_s, aim_s)
             decision = _noted(decision, self._floor_note(floor_s))
         else:
-            keep = self._shedder.keep(self._look(measurement, outlook))
+            keep = self._shedder.keep(self._look(measurement, outlook, draining=draining))
+        if self._sheds_backlog and self._backlog.behind_rows:
+            keep = LEAST_KEEP  # what the next batches take is too old already
         self._beliefs = {
             "keep": keep,
             "offered_rows": outlook.offered_rows,
             "unshed_latency_s": min(outlook.latency_s(1.0), 1e9),
             "gather_s": self._model.shed_row_s,
         }
-        return self._with_keep(decision, measurement, constraints, keep, outlook.span_s)
+        whole = draining or self._backlog.behind_rows > 0
+        span_s = None if whole else outlook.span_s
+        return self._with_keep(decision, measurement, constraints, keep, span_s)
 
     def _observe(self, measurement: Measurement) -> None:
         self._watch.observe(measurement, self._span_s)
+        self._backlog.observe(measurement)
         for source in measurement.sources:
             for part in source.classes:
                 self._offered[part.name] = self._shares.update(part.name, float(part.offered))
         self._outlooks.observe(measurement)
 
-    def _look(self, measurement: Measurement, outlook: PipelineOutlook) -> Look:
+    def _look(self, measurement: Measurement, outlook: PipelineOutlook, *, draining: bool) -> Look:
         """What the shedder gets to see.
 
-        It sees no latency if the keep that it decided is not in force, as in a dry run.
+        It sees no latency if the keep that it decided is not in force, as in a dry run, nor while a
+        backlog is drained: the rows of a backlog are late whatever is shed.
         """
         latency = measurement.latency
         decided = self._beliefs.get("keep", 1.0)
-        ours = measurement.keep < 1.0 or decided >= 1.0
+        ours = (measurement.keep < 1.0 or decided >= 1.0) and not draining
         news = bool(measurement.segments[-1].batches)
         begun_s = self._watch.begun_s
         return Look(
@@ -136,12 +149,14 @@ class SheddingPolicy(Wrapper):
         measurement: Measurement,
         constraints: Constraints,
         keep: float,
-        span_s: float,
+        span_s: float | None,
     ) -> Decision:
         before = measurement.keep
         why = self._why(decision, measurement, constraints, keep)
         # Keeps that were planned for different spans are compared by the rows that they mean.
-        meant = before if self._span_s is None else keep_over(before, self._span_s, span_s)
+        meant = before
+        if self._span_s is not None and span_s is not None:
+            meant = keep_over(before, self._span_s, span_s)
         same = abs(keep - meant) <= _WORTH_CHANGING * meant
         if (same and (keep < 1.0 or before >= 1.0)) or (keep >= 1.0 and before >= 1.0):
             return _reasoned(decision, why) if before < 1.0 else decision

@@ -74,6 +74,10 @@ class RunningSegment:
     """When its last batch ended, and handed its rows over to the segments behind it."""
     begun_s: float = 0.0
     """When its last batch began."""
+    left_rows: float = 0.0
+    """Rows that its last batch left in the source when it began."""
+    behind_rows: float = 0.0
+    """The same of its last batch that has ended, which is what a meter knows."""
     told_s: float = 0.0
     """Arrivals are known to the meter up to this time: the start of the newest batch whose first
     stage has ended."""

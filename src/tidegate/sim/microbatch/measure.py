@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tidegate.control.batch_parts import SLOWEST, STAGES, STARTING
+from tidegate.control.lag import Lag, PartitionLag
 from tidegate.control.measurement import (
     BatchMeasurement,
     Latency,
@@ -82,10 +83,26 @@ def segment_measurement(
             )
             for number, batch in ended
         ),
+        lag=lag_of(one, ended, rate),
         latency=latency_of(
             [DoneRows(batch.since_s, batch.counts, batch.ended_s) for _, batch in ended]
         ),
     )
+
+
+def lag_of(one: RunningSegment, ended: Ended, rate: float) -> Lag | None:
+    """How far a segment with a read limit is behind its source; None for others."""
+    if one.segment.limit_rows is None:
+        return None
+    taken = sum(batch.offered for _, batch in ended)
+    part = PartitionLag(
+        topic=source_name(one),
+        partition=0,
+        behind_rows=round(one.behind_rows),
+        taken_rows=round(taken),
+    )
+    seconds = one.behind_rows / rate if rate > 0.0 else None
+    return Lag(partitions=(part,), seconds=seconds, limit_rows=one.segment.limit_rows)
 
 
 def operator_measurements(

@@ -204,7 +204,9 @@ class PipelineSimulation:
 
     def _begin(self, one: RunningSegment, at_s: float) -> SimulatedBatch:
         ready_s = one.queue.ready_until(at_s)
-        arrived_s, counts = one.queue.take(at_s)
+        limit = one.segment.limit_rows
+        arrived_s, counts = one.queue.take(at_s, math.inf if limit is None else float(limit))
+        one.left_rows = one.queue.waiting(at_s)
         taken = KeptRows(arrived_s, counts, float(counts.sum()))
         if one.segment.after is None:
             taken = self._shed_rows(one, taken, at_s)
@@ -236,6 +238,7 @@ class PipelineSimulation:
         one.batches += 1
         one.free_s = batch.ended_s
         one.told_s = batch.started_s
+        one.behind_rows = one.left_rows
         for other in self._followers(one):
             other.queue.put(batch.arrived_s, batch.ended_s, batch.counts)
             other.arrived.add(batch.rows, one.handed_s, batch.ended_s)

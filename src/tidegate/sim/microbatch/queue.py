@@ -16,6 +16,8 @@ class RowQueue:
     ready_s: Vector
     rows: Vector
     taken: int = 0
+    part: float = 0.0
+    """Rows of the first bucket that is left, which were taken before: a read limit cut it."""
     first_s: float = math.inf
     """When the first row arrived; those that were there from the beginning do not count."""
 
@@ -24,12 +26,27 @@ class RowQueue:
         if arrived.any():
             self.first_s = float(self.ready_s[np.argmax(arrived)])
 
-    def take(self, until_s: float) -> tuple[Vector, Vector]:
-        """Take all rows that are ready out of the queue; return their arrival times and counts."""
+    def take(self, until_s: float, most: float = math.inf) -> tuple[Vector, Vector]:
+        """Take rows that are ready, the oldest first, up to `most`.
+
+        Returns their arrival times and counts.
+        """
         end = int(np.searchsorted(self.ready_s, until_s, side="right"))
-        part = slice(self.taken, end)
-        self.taken = max(end, self.taken)
-        return self.arrived_s[part], self.rows[part]
+        begin, end = self.taken, max(end, self.taken)
+        counts = self.rows[begin:end]
+        if self.part > 0.0 and end > begin:
+            counts = counts.copy()
+            counts[0] -= self.part
+        if not counts.sum() > most:
+            self.taken, self.part = end, 0.0
+            return self.arrived_s[begin:end], counts
+        upto = np.cumsum(counts)
+        last = int(np.searchsorted(upto, most))
+        counts = counts[: last + 1].copy()
+        counts[last] -= upto[last] - most
+        self.part = float(counts[last]) + (self.part if last == 0 else 0.0)
+        self.taken = begin + last
+        return self.arrived_s[begin : begin + last + 1], counts
 
     def ready_until(self, until_s: float) -> Vector:
         """When the rows became ready that `take` would take now."""
@@ -61,7 +78,7 @@ class RowQueue:
     def waiting(self, at_s: float) -> float:
         """Rows that are ready but have not been taken yet."""
         end = int(np.searchsorted(self.ready_s, at_s, side="right"))
-        return float(self.rows[self.taken : end].sum())
+        return max(float(self.rows[self.taken : end].sum()) - self.part, 0.0)
 
     def offered(self, begin_s: float, end_s: float) -> float:
         """Rows that became ready between two times."""

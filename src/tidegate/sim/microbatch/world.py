@@ -93,6 +93,8 @@ class SimulatedSegment:
     """The load of a source of its own; None: it reads the world's."""
     backlog_rows: float = 0.0
     """Rows that are in its own source at the start."""
+    limit_rows: int | None = None
+    """Rows that one batch takes from its source at most (`maxOffsetsPerTrigger`); None: all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,6 +58,7 @@ def assembly_of(
         tick_s=parse_duration(given["tick"]),
         cores_per_executor=per_executor,
         shed=shedder_name(by) if by else None,
+        shed_backlog=given.get("shed_backlog", False),
         classes=classes or {},
         policy=policy_name(given.get("policy", DEFAULT_POLICY)),
         capacity=None if capacity is None else read_capacity(capacity),

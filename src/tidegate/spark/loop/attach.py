@@ -32,7 +32,8 @@ from tidegate.spark.loop.recorder import recorder
 from tidegate.spark.loop.ticker import Ticker
 from tidegate.spark.master import Master, parse_master
 from tidegate.spark.measure.attached_meter import AttachedMeter
-from tidegate.spark.measure.busy_cores import ExecutorTime
+from tidegate.spark.measure.busy_cores import ExecutorTime, up_since_s
+from tidegate.spark.measure.stage_work import StageWork
 from tidegate.spark.options import AttachOptions, filled, takes
 from tidegate.spark.sharing.scaler import ATTACHMENT, scale
 from tidegate.spark.state.files import Durable
@@ -76,7 +77,13 @@ def attach(
             spark_or_query if isinstance(spark_or_query, StreamingQuery) else None,
             new_controller(assembly),
             negotiator,
-            AttachedMeter(queries, negotiator, ExecutorTime(session)),
+            AttachedMeter(
+                queries,
+                negotiator,
+                ExecutorTime(session),
+                StageWork(session).read,
+                lambda: up_since_s(session),
+            ),
             tick_s=assembly.tick_s,
             place=None if given["records"] is None else Durable(str(given["records"])),
             note=note,

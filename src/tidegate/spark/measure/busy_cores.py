@@ -1,5 +1,6 @@
 """How many cores a pipeline keeps busy."""
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -61,3 +62,10 @@ class ExecutorTime:
             self._total_ms += spent_ms - self._last_ms.get(name, 0)
             self._last_ms[name] = spent_ms
         return self._total_ms / 1000.0
+
+
+def up_since_s(session: SparkSession) -> float:
+    """When the newest executor came, in seconds since the epoch: since then, cores are the same."""
+    listed: Any = session.sparkContext._jsc.sc().statusStore().executorList(True)
+    entries = [listed.apply(number) for number in range(listed.size())]
+    return max((entry.addTime().getTime() / 1000.0 for entry in entries), default=math.inf)

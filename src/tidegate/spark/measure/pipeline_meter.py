@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tidegate.control.lag import Lag
 from tidegate.control.measurement import (
     BatchMeasurement,
     Latency,
@@ -29,8 +30,10 @@ from tidegate.spark.loop.negotiate import Negotiator
 from tidegate.spark.measure.arrivals import Arrivals, decayed
 from tidegate.spark.measure.busy_cores import BusyCores, active_tasks
 from tidegate.spark.measure.handed_over import HandedOver
+from tidegate.spark.measure.lag_meter import LagMeter
 from tidegate.spark.measure.operator_meter import OperatorMeter
 from tidegate.spark.measure.query_meter import QueryMeter, trigger_interval_s
+from tidegate.spark.measure.read_limits import read_limits
 from tidegate.spark.measure.segment_batches import FinishedBatch, SegmentBatches
 from tidegate.spark.measure.staleness import stale
 from tidegate.spark.measure.traces import SojournMeter
@@ -73,10 +76,31 @@ class _SegmentView:
         return self.name == "main"
 
     @property
+    def limited(self) -> bool:
+        """Whether its newest batch left rows in a source that tells offsets: it has a read limit.
+
+        The newest stamps are then those of old rows, which say nothing about what arrives now.
+        """
+        return self.batches.behind_rows > 0
+
+    @property
     def rate(self) -> float:
-        """Rows per second from outside: by their own stamps, or else by what its batches took."""
-        stamped = self.arrivals.rate()
+        """Rows per second from outside: by their own stamps, or else by what its batches took.
+
+        Behind a read limit it is the growth of the source's newest offsets.
+        """
+        stamped = None if self.limited else self.arrivals.rate()
         return self.outside_rate if stamped is None else stamped
+
+    def backlog_rows(self, rate: float, lag: Lag | None, now_s: float) -> float:
+        """Rows from outside that have arrived and are not completed."""
+        if not self.limited:
+            return rate * self.arrivals.silent_s(now_s) + self.arrivals.running_rows
+        behind = self.batches.behind_rows
+        if lag is not None and lag.partitions:
+            behind = lag.reachable_rows
+        began_s = self.batches.began_s
+        return behind + rate * (0.0 if began_s is None else max(now_s - began_s, 0.0))
 
 
 def _view(
@@ -93,6 +117,7 @@ def _view(
         since_s=since_s,
         mixed=mixed_readers(part.segment),
         old_rows=lambda progress: handed.old_rows(name, progress),
+        lag=LagMeter(lambda: read_limits(query)),
     )
     operators = OperatorMeter(part.segment, batches.window_s, segments)
     return _SegmentView(part, batches, operators, trigger_interval_s(query), Arrivals(since_s))
@@ -280,7 +305,8 @@ class PipelineMeter:
         if shift_s:
             batches = tuple(replace(batch, ended_s=batch.ended_s + shift_s) for batch in batches)
         rate, silent_s = view.rate, view.arrivals.silent_s(now_s)
-        backlog_rows = rate * silent_s + view.arrivals.running_rows + view.batches.behind_rows
+        lag = view.batches.lag.tell(now_s, rate, view.batches.age_s) if view.sources else None
+        backlog_rows = view.backlog_rows(rate, lag, now_s)
         if view.idle:
             rate, backlog_rows = decayed(rate, silent_s), 0.0
         rate += more_rate
@@ -296,6 +322,7 @@ class PipelineMeter:
             apart=not view.main and view.sources,
             loops=view.name in self._looped,
             between=view.waits,
+            lag=lag,
             latency=self._sojourns.of_segment(view.name, latency, round(now_s * 1e6)),
         )
 

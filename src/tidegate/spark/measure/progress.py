@@ -1,10 +1,36 @@
 """Spark's report about a micro-batch, as a frozen record with units in its names."""
 
 import json
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionOffsets:
+    """How far a batch read one partition of a source, and how far that was written."""
+
+    source: int
+    """The number of its source in the query."""
+    topic: str
+    partition: int
+    start: int | None
+    """The first offset that the batch read; None in a query's first batch, which has no start."""
+    end: int
+    latest: int
+    """The offset after the last row that there was when the batch was planned."""
+
+    @property
+    def behind(self) -> int:
+        """Rows that the batch left."""
+        return max(self.latest - self.end, 0)
+
+    @property
+    def taken(self) -> int:
+        """Rows that the batch took; 0 where its start is not told."""
+        return 0 if self.start is None else max(self.end - self.start, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +62,8 @@ class BatchProgress:
     behind_rows: int = 0
     """Rows that its sources had when it was planned and that it left for later batches, where they
     tell (Kafka's offsets do)."""
+    partitions: tuple[PartitionOffsets, ...] = ()
+    """The partitions of sources that tell offsets by topic and partition, as Kafka does."""
     channel_rows: int = 0
     """How many of its rows came from channels."""
     channel_offsets: tuple[tuple[int, int], ...] = ()
@@ -70,6 +98,7 @@ def batch_progress(report: str | Mapping[str, Any]) -> BatchProgress | None:
     duration_s = seconds("triggerExecution")
     known_s = offsets_s + planning_s + reading_s + work_s + log_s
     rows = int(document["numInputRows"])
+    sources: Sequence[Mapping[str, Any]] = document.get("sources") or ()
     started = datetime.fromisoformat(document["timestamp"])
     return BatchProgress(
         batch_id=int(document["batchId"]),
@@ -84,20 +113,59 @@ def batch_progress(report: str | Mapping[str, Any]) -> BatchProgress | None:
         work_s=work_s,
         log_s=log_s,
         other_s=max(duration_s - known_s, 0.0),
-        behind_rows=sum(_behind(source) for source in document.get("sources") or ()),
+        behind_rows=sum(_behind(source) for source in sources),
+        partitions=tuple(
+            one for number, source in enumerate(sources) for one in _partitions(number, source)
+        ),
         channel_rows=sum(
             int(source.get("numInputRows") or 0)
-            for source in document.get("sources") or ()
+            for source in sources
             if _batches(source.get("endOffset")) is not None
         ),
-        channel_offsets=_channel_offsets(document.get("sources") or ()),
+        channel_offsets=_channel_offsets(sources),
     )
 
 
 def _behind(source: Mapping[str, Any]) -> int:
-    """Rows between the end of a batch and the newest offset, by topic and partition."""
+    """Rows between the end of a batch and the newest offset.
+
+    By topic and partition, or else by the mean over partitions that a source has in its metrics.
+    """
     latest, end = (_offsets(source.get(name)) for name in ("latestOffset", "endOffset"))
-    return sum(max(offset - end[place], 0) for place, offset in latest.items() if place in end)
+    if latest:
+        return sum(max(offset - end[place], 0) for place, offset in latest.items() if place in end)
+    metrics = source.get("metrics")
+    if not end or not isinstance(metrics, Mapping):
+        return 0
+    try:
+        mean = float(metrics.get("avgOffsetsBehindLatest", 0.0))
+    except (TypeError, ValueError):
+        return 0
+    return round(mean * len(end)) if mean > 0.0 and math.isfinite(mean) else 0
+
+
+def _partitions(number: int, source: Mapping[str, Any]) -> list[PartitionOffsets]:
+    """The partitions of one source, in the order of their numbers."""
+    latest, end, start = (
+        _offsets(source.get(name)) for name in ("latestOffset", "endOffset", "startOffset")
+    )
+    places = sorted(
+        (topic, int(partition), (topic, partition))
+        for topic, partition in end
+        if (topic, partition) in latest and partition.isdecimal()
+    )
+    return [
+        # A partition that came since the last batch is read from its beginning.
+        PartitionOffsets(
+            number,
+            topic,
+            partition,
+            start.get(place, 0 if start else None),
+            end[place],
+            latest[place],
+        )
+        for topic, partition, place in places
+    ]
 
 
 def _offsets(told: Any) -> dict[tuple[str, str], int]:

@@ -17,6 +17,7 @@ from tidegate.control.measurement import BatchMeasurement
 from tidegate.spark.batch.report import TaskReport
 from tidegate.spark.batch.result import BatchResult
 from tidegate.spark.measure.batch_parts import batch_parts
+from tidegate.spark.measure.lag_meter import LagMeter
 from tidegate.spark.measure.progress import BatchProgress
 from tidegate.spark.measure.query_meter import QueryMeter
 from tidegate.spark.measure.running_batch import kept_stamps, offered_stamps, since
@@ -63,6 +64,7 @@ class SegmentBatches:
         since_s: float | None = None,
         mixed: frozenset[str] = frozenset(),
         old_rows: Callable[[BatchProgress], int] = lambda _: 0,
+        lag: LagMeter | None = None,
     ) -> None:
         self._meter = meter
         self._main = main
@@ -85,6 +87,9 @@ class SegmentBatches:
         self._began_s = since_s
         """When the newest finished batch began; before the first, when the run began."""
         self._first = True
+        self.lag = lag or LagMeter()
+        """How far the segment is behind its sources."""
+        self._age_s: float | None = None
         self._behind_rows = 0
         """Rows that the newest batch left in the source, where it tells."""
 
@@ -97,6 +102,16 @@ class SegmentBatches:
     def behind_rows(self) -> int:
         """Rows that the newest finished batch left in the sources, where they tell."""
         return self._behind_rows
+
+    @property
+    def began_s(self) -> float | None:
+        """When the newest finished batch began; before the first, the run; None if not known."""
+        return self._began_s
+
+    @property
+    def age_s(self) -> float | None:
+        """How old the newest row was that the newest batch took, when that batch was planned."""
+        return self._age_s
 
     @property
     def usual_s(self) -> float:
@@ -160,8 +175,12 @@ class SegmentBatches:
     def _finished(self, result: BatchResult, progress: BatchProgress) -> FinishedBatch:
         kept = BatchStamps(merged(kept_stamps(result.reports, self._mixed)), progress.end_us)
         offered = offered_stamps(result.reports, self._mixed)
-        fresh = self._fresh(progress, offered)
+        grown = self.lag.add(progress)
+        fresh = self._fresh(progress, offered, grown)
         self._behind_rows = progress.behind_rows
+        self._age_s = None
+        if offered is not None and offered.rows:
+            self._age_s = max(progress.start_us - offered.newest_us, 0) / 1e6
         # The first rows of a channel come once the segment before has filled it.
         since_s = self._began_s if self._main or not self._first else None
         outside = progress.rows - progress.channel_rows
@@ -169,13 +188,20 @@ class SegmentBatches:
         self._began_s, self._first = batch.began_s, False
         return batch
 
-    def _fresh(self, progress: BatchProgress, offered: Stamps | None) -> float:
-        """Rows that arrived for each row that a batch took."""
-        if offered is not None:
-            return since(offered, self._since_us).rows / offered.rows
+    def _fresh(self, progress: BatchProgress, offered: Stamps | None, grown: float) -> float:
+        """Rows that arrived for each row that a batch took.
+
+        By the growth of the sources' newest offsets where a batch left rows there, now or before:
+        then what it took is not what arrived. Else by stamps, if rows have some.
+        """
         outside = progress.rows - progress.channel_rows
+        limited = max(progress.behind_rows, self._behind_rows) > 0
+        if offered is not None and not (limited and progress.partitions):
+            return since(offered, self._since_us).rows / offered.rows
         if self._first and outside > 0:
             return 0.0  # what the first batch found was there before the run began
+        if progress.partitions and outside > 0:
+            return grown / outside
         left = progress.behind_rows - self._behind_rows
         arrived = progress.rows + left - self._old_rows(progress)
         return max(arrived, 0) / progress.rows if progress.rows else 1.0

@@ -15,7 +15,6 @@ from tidegate.spark.loop.negotiate import LocalBudget
 from tidegate.spark.measure import attached_meter
 from tidegate.spark.measure.attached_meter import (
     AttachedMeter,
-    arrival_rate,
     cores_during,
     spread_of,
 )
@@ -107,6 +106,7 @@ def test_a_query_that_hangs_is_stale_and_so_is_none(meter_of) -> None:
 def test_a_batch_during_which_executors_came_teaches_nothing(meter_of) -> None:
     query = FakeQuery("clicks")
     meter = meter_of([query], cores=1)
+    query.meter.coming = [progress(n, 93.0 + n, 1.0, 50) for n in range(7)]
     meter.measure(101.0)
     meter._negotiator.ask(3)
     meter.measure(102.0)
@@ -116,15 +116,6 @@ def test_a_batch_during_which_executors_came_teaches_nothing(meter_of) -> None:
         (1, "executors changed"),
         (3, None),
     ]
-
-
-def test_rates_know_idle_time() -> None:
-    steady = [progress(n, float(n), 0.9, 40) for n in range(6)]
-    assert arrival_rate(steady) == pytest.approx(40.0)
-    assert arrival_rate(steady, idle_at_s=6.0) == pytest.approx(20.0), "40 in two seconds"
-    assert arrival_rate(steady, idle_at_s=20.0) == 0.0
-    assert arrival_rate([]) == 0.0
-    assert arrival_rate([progress(0, 0.0, 1.0, 30, span_s=2.0)]) == 0.0, "they were there before"
 
 
 def test_the_span_of_a_batch_is_what_sparks_rate_says() -> None:

@@ -1,0 +1,151 @@
+"""Says where the limit is the source and not the cores, and what would help.
+
+Each note names one cause: a partition that is stuck, a partition that is much hotter than the
+others, tasks of the reading stage that are fewer than the cores, and a read limit that lets fewer
+rows in than arrive. Where several apply, all are said: they have different remedies.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+
+from tidegate.control.lag import Lag, PartitionLag
+from tidegate.control.measurement import Measurement, SegmentMeasurement
+
+HOT = 2.0
+"""A partition is hot if it gets this many times as many rows as the mean of the others."""
+WINDOW_S = 30.0
+"""Partitions are compared over so long."""
+_LEAST_ROWS = 100
+"""Over fewer rows than this, one partition is hotter than another by chance."""
+_LEAST_S = 5.0
+_FULL = 0.95
+"""A batch that takes this share of its read limit is limited by it."""
+_FULL_BATCHES = 3
+"""So many such batches in a row, while rows stay behind, mean that the limit is too low."""
+
+
+class SourceNotes:
+    """Sees every tick in time order, and returns the notes for its record."""
+
+    def __init__(self) -> None:
+        self._segments: dict[str, _SegmentSources] = {}
+
+    def notes(self, measurement: Measurement) -> tuple[str, ...]:
+        """What a person should know about the sources; empty if they limit nothing."""
+        found: list[str] = []
+        for segment in measurement.segments:
+            seen = self._segments.setdefault(segment.name, _SegmentSources())
+            if segment.lag is not None:
+                seen.observe(segment, segment.lag, measurement.at_s)
+                found += _stuck_notes(segment.lag)
+                found += seen.notes(segment, segment.lag)
+                found += _reading_note(measurement, segment, segment.lag)
+        return tuple(found)
+
+
+class _SegmentSources:
+    """What the sources of one segment did over the last ticks."""
+
+    def __init__(self) -> None:
+        self._ticks: deque[tuple[float, tuple[PartitionLag, ...]]] = deque()
+        self._full = 0
+        """How many of the last batches in a row took all that they may."""
+        self._rate_limited: float | None = None
+        """Rows per second that such batches took, in the newest tick that had some."""
+
+    def observe(self, segment: SegmentMeasurement, lag: Lag, at_s: float) -> None:
+        """Add a tick."""
+        self._ticks.append((at_s, lag.partitions))
+        while self._ticks[0][0] < at_s - WINDOW_S:
+            self._ticks.popleft()
+        if lag.limit_rows is None or not lag.rows:
+            self._full = 0
+            return
+        for batch in segment.batches:
+            rows = batch.rows + batch.shed_rows
+            full = rows >= _FULL * lag.limit_rows
+            self._full = self._full + 1 if full else 0
+            if full:
+                self._rate_limited = rows / max(batch.duration_s, segment.trigger_s, 1e-3)
+
+    def notes(self, segment: SegmentMeasurement, lag: Lag) -> list[str]:
+        """What is said of hot partitions and of the read limit."""
+        found = [_hot_note(one, times, lag) for one, times in self._hot()]
+        limited = self._rate_limited
+        if self._full >= _FULL_BATCHES and limited is not None and limited < segment.arrival_rate:
+            found.append(
+                f"batches take all of the read limit of {lag.limit_rows:,d} rows, which is"
+                f" {limited:,.0f} rows/s where {segment.arrival_rate:,.0f} arrive: raise"
+                " maxOffsetsPerTrigger, or rows stay behind on any number of cores"
+            )
+        return found
+
+    def _hot(self) -> list[tuple[PartitionLag, float]]:
+        """Partitions that got many more rows than the others, with how many times as many."""
+        if self._ticks[-1][0] - self._ticks[0][0] < _LEAST_S:
+            return []
+        arrived: dict[tuple[str, int], int] = {}
+        newest: dict[tuple[str, int], PartitionLag] = {}
+        for _, partitions in self._ticks:
+            for one in partitions:
+                place = (one.topic, one.partition)
+                arrived[place] = arrived.get(place, 0) + one.arrived_rows
+                newest[place] = one
+        total = sum(arrived.values())
+        if len(arrived) < 2 or total < _LEAST_ROWS:
+            return []
+        found = []
+        for place, rows in arrived.items():
+            others = (total - rows) / (len(arrived) - 1)
+            if rows > HOT * max(others, 1.0):
+                found.append((newest[place], rows / max(others, 1.0)))
+        return found
+
+
+def _stuck_notes(lag: Lag) -> list[str]:
+    return [
+        f"{one.name} is stuck: nothing is read from it, and {one.behind_rows:,d} rows are behind;"
+        " other partitions are read, so no core is added for it. Look at its leader and at the"
+        " transactions that are open on it"
+        for one in lag.partitions
+        if one.stuck
+    ]
+
+
+def _hot_note(one: PartitionLag, times: float, lag: Lag) -> str:
+    more = "minPartitions" if lag.min_partitions is None else "a higher minPartitions"
+    return (
+        f"{one.name} gets {_times(times)} as many rows as the mean of the others, and one task"
+        f" reads it: {more} splits it, and a better key or more partitions spread its rows"
+    )
+
+
+def _times(times: float) -> str:
+    """A factor that does not change with every tick."""
+    return "many times" if times >= 10.0 else f"about {times:.0f} times"
+
+
+def _reading_note(measurement: Measurement, segment: SegmentMeasurement, lag: Lag) -> list[str]:
+    """A note where the stage that reads has fewer tasks than there are cores for it."""
+    readers = lag.readers
+    if readers is None or readers >= segment.tasks or segment.arrival_rate <= 0.0:
+        return []
+    inside = _read_inside(measurement, segment.name)
+    if inside is None:
+        return []
+    who = f", so '{inside[0]}' has no more tasks" if inside else ""
+    return [
+        f"the stage that reads has {readers} tasks for {segment.tasks} cores{who}: set"
+        f" minPartitions to {segment.tasks} or more, or give the topic more partitions"
+    ]
+
+
+def _read_inside(measurement: Measurement, segment: str) -> Sequence[str] | None:
+    """Operators that run in the tasks that read; empty for a query of others, None for no operator.
+
+    A map with tasks of its own has its rows dealt to them, however many tasks read.
+    """
+    operators = [one for one in measurement.operators if one.segment == segment]
+    names = {one.name for one in operators}
+    inside = [one.name for one in operators if one.inside is not None and one.inside not in names]
+    return inside if inside or not operators else None
