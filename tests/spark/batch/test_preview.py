@@ -88,9 +88,7 @@ def test_a_replay_keeps_the_route_that_a_preview_found(spark, tmp_path, step):
 def test_only_rows_on_their_way_from_a_source_can_be_counted(spark, tmp_path):
     feed = Feed(tmp_path / "in", DDL)
     counted = tg.pipeline("shop", feed.stream(spark)).keyed("first", tg.count(), key="k", shards=8)
-    run = counted.keyed("second", tg.count(as_="times"), key="count", shards=8).start(
-        str(tmp_path / "ck")
-    )
+    run = counted.keyed("second", tg.count(as_="times"), key="count", shards=8).start(str(tmp_path / "ck"))
     try:
         run.preview("first")
         with pytest.raises(AskedWrongly, match="'second' cannot be counted before"):
