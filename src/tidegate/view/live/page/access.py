@@ -38,7 +38,7 @@ class Refusal(RequestHandler):
         self.finish(_REFUSED)
 
 
-class TokenAccess(AuthProvider):  # type: ignore[misc]
+class TokenAccess(AuthProvider):
     """Bokeh's way to ask for a token, on its pages and websockets."""
 
     def __init__(self, token: str) -> None:
@@ -46,7 +46,7 @@ class TokenAccess(AuthProvider):  # type: ignore[misc]
         super().__init__()
 
     @property
-    def get_user(self) -> Callable[[Any], str | None]:
+    def get_user(self) -> Callable[[Any], Any]:
         """A visitor who knows the token."""
         return lambda handler: "visitor" if knows(handler, self._token) else None
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from tidegate.view.live.page.sources import SessionSources
-from tidegate.view.live.page.style import PART_STYLE
+from tidegate.view.live.page.style import LEGEND_STYLE, PART_STYLE
 from tidegate.view.pages.chart import calm, chart_over_time, with_legend
 
 LINES = (
@@ -62,7 +62,8 @@ class TextPanel(Panel):
 
 def part() -> Any:
     """A piece of HTML on the page, in the page's style."""
-    from bokeh.models import Div, InlineStyleSheet
+    from bokeh.models import InlineStyleSheet
+    from bokeh.models.widgets import Div
 
     return Div(text="", sizing_mode="stretch_width", stylesheets=[InlineStyleSheet(css=PART_STYLE)])
 
@@ -75,7 +76,9 @@ def show(shown: Any, html: str) -> None:
 
 def live_chart(sources: SessionSources, unit: str, height: int = 190, **options: Any) -> Any:
     """An empty chart over the session's time, with the time of day below it."""
-    return with_legend(
+    from bokeh.models import InlineStyleSheet
+
+    chart = with_legend(
         chart_over_time(
             "",
             unit,
@@ -85,6 +88,8 @@ def live_chart(sources: SessionSources, unit: str, height: int = 190, **options:
             **{"min_border_left": 64, "toolbar_location": None} | options,
         )
     )
+    chart.legend.stylesheets = [InlineStyleSheet(css=LEGEND_STYLE)]
+    return chart
 
 
 def line(chart: Any, source: Any, column: str, label: str, colour: str, **style: Any) -> Any:

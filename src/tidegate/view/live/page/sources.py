@@ -35,7 +35,7 @@ class SessionSources:
         if not fresh:
             return False
         self._seen = fresh[-1].number + 1
-        columns = columns_of_ticks([one.tick for one in fresh])
+        columns: dict[str, Any] = {**columns_of_ticks([one.tick for one in fresh])}
         self.ticks.stream(columns, rollover=TICKS)
         ended = ~np.isnan(columns["mean"])
         if ended.any():

@@ -74,6 +74,7 @@ td, th { font-size: .9rem; }
 :focus-visible { outline: 3px solid var(--link); outline-offset: 2px; }
 """
 )
+LEGEND_STYLE = ".bk-label { color: var(--ink) !important; }"
 TEMPLATE = """
 {% block preamble %}<meta name="viewport" content="width=device-width, initial-scale=1">
 <style>{{ page_style }}</style>{% endblock %}

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 from bokeh.application import Application
 from bokeh.application.handlers.function import FunctionHandler
+from bokeh.core.validation import silence
+from bokeh.core.validation.warnings import MISSING_RENDERERS
 from bokeh.server.auth_provider import NullAuth
 from bokeh.server.tornado import BokehTornado
 from tornado.web import RequestHandler
@@ -47,6 +49,7 @@ def web_application(page: "Page") -> Any:
         )
         PageSession(document, page.feeds, pipeline, plot)
 
+    silence(MISSING_RENDERERS)  # charts of operators begin empty
     origins = [f"{name}:*" for name in _LOCAL_NAMES] if page.address.loopback else ["*"]
     application = BokehTornado(
         {"/": Application(FunctionHandler(visited))},

@@ -85,8 +85,8 @@ def table_of(tick: Measurement) -> str:
             if rows
             else ""
         )
-    rows = [_row(one, tick.interval_s) for one in tick.operators]
-    return html_table("operators", "Operators in the last tick", _LABELS, rows, {1, 2, 3, 4, 5, 6})
+    told = [_row(one, tick.interval_s) for one in tick.operators]
+    return html_table("operators", "Operators in the last tick", _LABELS, told, {1, 2, 3, 4, 5, 6})
 
 
 def _row(one: OperatorMeasurement, interval_s: float) -> tuple[str, ...]:
