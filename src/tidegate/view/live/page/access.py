@@ -9,6 +9,7 @@ from typing import Any
 
 from bokeh.server.auth_provider import AuthProvider
 from tornado.web import RequestHandler
+from tornado.websocket import WebSocketHandler
 
 _COOKIE = "tidegate-token"
 _REFUSED = "This page needs its token: add ?token=... to the address, or send it as a bearer token."
@@ -22,7 +23,7 @@ def knows(handler: RequestHandler, token: str | None) -> bool:
     bearer = handler.request.headers.get("Authorization", "").removeprefix("Bearer ")
     for secret in (given, bearer, handler.get_cookie(_COOKIE) or ""):
         if secret and hmac.compare_digest(secret.encode(), token.encode()):
-            if secret == given:
+            if secret == given and not isinstance(handler, WebSocketHandler):
                 handler.set_cookie(_COOKIE, token, httponly=True, samesite="Strict")
             return True
     return False
