@@ -1,7 +1,7 @@
 """The records of pipelines as Prometheus metrics.
 
 The names follow Prometheus's conventions: base units, `_total` for what only grows. A value that is
-not known is left out, because a 0 would be a claim. Totals count from when the page began.
+not known is left out, because a 0 would be a claim. RunTotals count from when the page began.
 """
 
 import re
@@ -14,7 +14,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from tidegate.control.record import Record
-from tidegate.view.live.totals import ACTIONS, Totals
+from tidegate.view.live.totals import ACTIONS, RunTotals
 
 Labels = Mapping[str, str]
 Values = Iterator[tuple[Labels, float | None]]
@@ -29,7 +29,7 @@ class Watched:
 
     name: str
     record: Record
-    totals: Totals
+    totals: RunTotals
     most_cores: int | None
     """The bound that the user gave; None where the records do not tell."""
     up: bool

@@ -23,7 +23,7 @@ UNCLASSED = "none"
 """The class of shed rows that belong to no declared class."""
 
 
-class Totals:
+class RunTotals:
     """Sums over the records of one pipeline, since the first that was seen."""
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ from tidegate.control.measurement import SegmentMeasurement
 from tidegate.control.record import Record
 from tidegate.control.row_counts import ClassCount, SourceCount
 from tidegate.view.live.metrics import Exposition, Watched
-from tidegate.view.live.totals import Totals
+from tidegate.view.live.totals import RunTotals
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 Values = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -46,7 +46,7 @@ def full(record: Record) -> Record:
 
 
 def watched(records: Sequence[Record], name: str = "clicks", failures: int = 0) -> Watched:
-    totals = Totals()
+    totals = RunTotals()
     for record in records:
         totals.add(record)
     for number in range(failures):

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from tidegate.view.live.page.feed import Feed
-from tidegate.view.live.page.panel import Panel, part, show
+from tidegate.view.live.page.panel import PagePanel, part, show
 from tidegate.view.live.page.panels.backlog import BacklogPanel
 from tidegate.view.live.page.panels.cores import CoresPanel
 from tidegate.view.live.page.panels.cost import CostPanel
@@ -20,7 +20,7 @@ from tidegate.view.live.page.panels.tasks import TasksPanel
 from tidegate.view.live.page.sources import SessionSources
 from tidegate.view.live.page.style import PAGE_STYLE, TEMPLATE
 
-PANELS: tuple[type[Panel], ...] = (
+PANELS: tuple[type[PagePanel], ...] = (
     HeadlinePanel,
     LatencyPanel,
     LoadPanel,
@@ -33,7 +33,7 @@ PANELS: tuple[type[Panel], ...] = (
     SheddingPanel,
 )
 """The parts of a pipeline's page, in their order."""
-_OF_MANY: tuple[type[Panel], ...] = (HeadlinePanel, LatencyPanel, CoresPanel)
+_OF_MANY: tuple[type[PagePanel], ...] = (HeadlinePanel, LatencyPanel, CoresPanel)
 """What the page of several pipelines shows of each."""
 LOOK_EVERY_MS = 500
 """How often a session looks for new records."""
@@ -52,7 +52,7 @@ class PageSession:
         self._sources = [SessionSources(feed) for feed in chosen]
         for sources in self._sources:
             sources.update()
-        self._panels: list[Panel] = []
+        self._panels: list[PagePanel] = []
         sections = []
         for place, sources in enumerate(self._sources):
             for kind in kinds:
@@ -96,7 +96,7 @@ class PageSession:
         return f"<nav aria-label='Pages'>{''.join(links)}</nav>"
 
 
-def _section(panel: Panel, many: bool) -> dict[str, Any]:
+def _section(panel: PagePanel, many: bool) -> dict[str, Any]:
     feed, title = panel.feed, panel.title
     if many and isinstance(panel, HeadlinePanel):
         title, address = feed.name, _address(pipeline=feed.name)

@@ -20,7 +20,7 @@ from tidegate.control.record import Record
 from tidegate.view.changes import again, changes_of, expected_of, outcome_of, words_of
 from tidegate.view.live.metrics import Watched
 from tidegate.view.live.page.ticks import OperatorTick, Tick, operator_tick, tick_of
-from tidegate.view.live.totals import Totals
+from tidegate.view.live.totals import RunTotals
 
 TICKS = 7200
 """So many ticks are kept: two hours of seconds."""
@@ -58,7 +58,7 @@ class Feed:
 
     def __init__(self, name: str, *, clock: Callable[[], float] = time.time) -> None:
         self.name = name
-        self.totals = Totals()
+        self.totals = RunTotals()
         self.record: Record | None = None
         """The newest record."""
         self.failure: ControlFailure | None = None

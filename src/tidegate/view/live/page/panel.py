@@ -19,7 +19,7 @@ LINES = (
 """One for each operator of a chart; more could not be told apart."""
 
 
-class Panel(ABC):
+class PagePanel(ABC):
     """A part of the page, in one browser session."""
 
     name: ClassVar[str]
@@ -43,7 +43,7 @@ class Panel(ABC):
         """Bring up to date what does not follow from the sources."""
 
 
-class TextPanel(Panel):
+class TextPanel(PagePanel):
     """A panel that is HTML; it is sent again only when it has changed."""
 
     def drawn(self) -> Any:

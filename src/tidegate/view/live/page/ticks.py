@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tidegate.control.measurement import Measurement, OperatorMeasurement
 from tidegate.control.record import Record
-from tidegate.view.live.totals import Totals
+from tidegate.view.live.totals import RunTotals
 
 Columns = dict[str, NDArray[np.float64]]
 _NONE = math.nan
@@ -60,7 +60,7 @@ class Tick:
 NAMES = tuple(field.name for field in fields(Tick))
 
 
-def tick_of(record: Record, totals: Totals) -> Tick:
+def tick_of(record: Record, totals: RunTotals) -> Tick:
     """The numbers of a record; `totals` already contain it."""
     tick, latency = record.measurement, record.measurement.latency
     forecast = record.beliefs.get("forecast_rate", _NONE)

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from tidegate.view.live.page.panel import Panel, finished, line, live_chart, stacked
+from tidegate.view.live.page.panel import PagePanel, finished, line, live_chart, stacked
 from tidegate.view.pages.style import ORANGE, PURPLE
 
 
-class BacklogPanel(Panel):
+class BacklogPanel(PagePanel):
     """Backlog in rows, lag in seconds."""
 
     name = "backlog"

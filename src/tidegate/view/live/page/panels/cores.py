@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from tidegate.view.live.page.panel import Panel, finished, line, live_chart, steps
+from tidegate.view.live.page.panel import PagePanel, finished, line, live_chart, steps
 from tidegate.view.pages.style import BLUE, GREEN, RED
 
 
-class CoresPanel(Panel):
+class CoresPanel(PagePanel):
     """Cores over time."""
 
     name = "cores"

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tidegate.view.live.page.panel import (
-    Panel,
+    PagePanel,
     finished,
     line,
     live_chart,
@@ -14,7 +14,7 @@ from tidegate.view.live.page.panel import (
 from tidegate.view.pages.style import BLUE, GREEN, RED
 
 
-class CostPanel(Panel):
+class CostPanel(PagePanel):
     """Core-seconds used so far, and what others would have used."""
 
     name = "cost"

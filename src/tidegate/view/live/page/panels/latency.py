@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from tidegate.view.live.page.panel import Panel, finished, line, live_chart, steps
+from tidegate.view.live.page.panel import PagePanel, finished, line, live_chart, steps
 from tidegate.view.pages.style import BLUE, ORANGE, PURPLE, RED, SKY
 
 
-class LatencyPanel(Panel):
+class LatencyPanel(PagePanel):
     """Mean, median, 95th and 99th percentile, and the target."""
 
     name = "latency"

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from tidegate.view.live.page.panel import Panel, finished, line, live_chart
+from tidegate.view.live.page.panel import PagePanel, finished, line, live_chart
 from tidegate.view.pages.style import BLUE, GREEN, ORANGE
 
 
-class LoadPanel(Panel):
+class LoadPanel(PagePanel):
     """Rows that arrived and were completed; the forecast and its band."""
 
     name = "load"

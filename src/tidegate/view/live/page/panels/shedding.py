@@ -3,7 +3,7 @@
 from typing import Any
 
 from tidegate.view.live.page.panel import (
-    Panel,
+    PagePanel,
     finished,
     live_chart,
     part,
@@ -16,7 +16,7 @@ from tidegate.view.pages.style import RED
 from tidegate.view.pages.table import html_table
 
 
-class SheddingPanel(Panel):
+class SheddingPanel(PagePanel):
     """Rows dropped, and the share of the rows that is kept."""
 
     name = "shedding"

@@ -6,7 +6,7 @@ from typing import Any
 from tidegate.control.measurement import Measurement, OperatorMeasurement
 from tidegate.view.live.page.panel import (
     LINES,
-    Panel,
+    PagePanel,
     finished,
     live_chart,
     part,
@@ -22,7 +22,7 @@ _LABELS = ("operator", "tasks", "rows/s", "busy cores", "imbalance", "hottest sh
 _QUERIES = ("query", "cores", "rows/s", "rows not done", "last batch")
 
 
-class TasksPanel(Panel):
+class TasksPanel(PagePanel):
     """Tasks and the hottest shard of each operator; of attached queries, their batches."""
 
     name = "tasks"
