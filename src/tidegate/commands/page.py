@@ -42,7 +42,7 @@ def page(
     for checkpoint in checkpoints:
         followed[checkpoint] = FollowedRecords(records_place(checkpoint))
     readings = {checkpoint: one.all() for checkpoint, one in followed.items()}
-    places: dict[str, "PlaceOnPage"] = {}
+    places: dict[str, PlaceOnPage] = {}
     for checkpoint, reading in readings.items():
         tell_left_out(reading.left_out)
         place = places[checkpoint] = open_page(

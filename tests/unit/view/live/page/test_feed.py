@@ -56,7 +56,7 @@ def test_it_is_bounded() -> None:
     assert len(feed.since(0)) == TICKS
     assert feed.since(0)[0].number == 500
     assert len(feed.decisions()) == DECISIONS
-    assert [note for _, note in feed.notes()][0] == f"note {TICKS + 499}"
+    assert next(note for _, note in feed.notes()) == f"note {TICKS + 499}"
     assert len(feed.notes()) == NOTES
 
 
