@@ -53,6 +53,10 @@ def _print(told: Explanation) -> None:
     out.print(Text(told.headline), soft_wrap=True)
     if told.fetching:
         out.print(Text(told.fetching), soft_wrap=True)
+    if told.lag:
+        out.print(Text(told.lag), soft_wrap=True)
+    for what, seconds in told.source_limits:
+        out.print(Text(f"At the source, for {seconds:,.0f} s: {what}."), soft_wrap=True)
     if told.spans:
         out.print(_bottlenecks(told))
     left = len(told.spans) - SPANS

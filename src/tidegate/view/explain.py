@@ -10,6 +10,7 @@ from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly
 from tidegate.view.changes import again, changes_of, outcome_of, words_of
 from tidegate.view.explanation import ExplainedDecision, Explanation, Moment, Span
+from tidegate.view.lag import lag_sentence, source_limits
 from tidegate.view.network_choice import networks_of
 
 SETTLING = 2
@@ -39,6 +40,8 @@ def explain(records: Sequence[Record], at_s: float | None = None) -> Explanation
         steps=tuple(_steps(records, found, start_s)),
         fetched=tuple(_fetched(records)),
         networks=networks_of(records, found, start_s, at_s),
+        lag=lag_sentence([record.measurement for record in records]),
+        source_limits=tuple(source_limits(records)),
     )
 
 

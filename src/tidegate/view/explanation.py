@@ -101,6 +101,10 @@ class Explanation:
     """Operators whose nodes fetched state, with the bytes, largest first."""
     networks: tuple[NetworkMoment, ...] = ()
     """The flow networks that are drawn, oldest first."""
+    lag: str = ""
+    """One sentence about rows that stayed in the sources; empty where these do not tell."""
+    source_limits: tuple[tuple[str, float], ...] = ()
+    """What limited the run at its sources, with the seconds for which it did, longest first."""
 
     @property
     def limiting_s(self) -> float:
@@ -149,6 +153,10 @@ class Explanation:
             "seconds": round(self.seconds, 3),
             "ticks": self.ticks,
             "policies": list(self.policies),
+            "lag": self.lag,
+            "source_limits": [
+                {"what": what, "seconds": round(seconds, 3)} for what, seconds in self.source_limits
+            ],
             "limited_seconds": round(self.limiting_s, 3),
             "state_fetched_bytes": dict(self.fetched),
             "operators": [

@@ -13,6 +13,7 @@ from tidegate.errors import AskedWrongly
 from tidegate.view.changes import WantedChange, changes_of
 from tidegate.view.figures import milliseconds, rounded
 from tidegate.view.judge import Judge, Statistic
+from tidegate.view.lag import most_behind
 from tidegate.view.percentiles import pooled_quantile
 from tidegate.view.sizes import readable
 
@@ -58,6 +59,10 @@ class Summary:
     rows: int
     """Rows completed."""
     largest_backlog_rows: int
+    largest_lag_rows: int | None = None
+    """The most rows that batches left in the sources; None where no source tells."""
+    largest_lag_s: float | None = None
+    """How many seconds of arrivals those were."""
 
     @property
     def cost(self) -> float:
@@ -95,6 +100,8 @@ class Summary:
             "arrived": self.arrived_rows,
             "rows": self.rows,
             "max_backlog": self.largest_backlog_rows,
+            "max_lag": self.largest_lag_rows,
+            "max_lag_seconds": rounded(self.largest_lag_s, 1),
         }
 
     def lines(self) -> list[tuple[str, str]]:
@@ -121,7 +128,17 @@ class Summary:
             ("rows completed", f"{self.rows:,d}"),
             *((f"late rows of '{name}'", f"{rows:,d}") for name, rows in self.late_rows.items()),
             ("largest backlog, rows", f"{self.largest_backlog_rows:,d}"),
+            *self._lag(),
         ]
+
+    def _lag(self) -> list[tuple[str, str]]:
+        """Empty where no source tells its lag."""
+        if self.largest_lag_rows is None:
+            return []
+        found = [("largest lag, rows", f"{self.largest_lag_rows:,d}")]
+        if self.largest_lag_rows and self.largest_lag_s is not None:
+            found.append(("which took to arrive", _seconds(self.largest_lag_s)))
+        return found
 
     def _fetched(self) -> list[tuple[str, str]]:
         """Empty where a single node had all the state it needed."""
@@ -163,6 +180,7 @@ def summarise(
     static_cores = _most_cores(records) if static_cores is None else static_cores
     busy = [tick.cores_busy * tick.interval_s for tick in ticks if tick.cores_busy is not None]
     made = _changes(records)
+    behind = most_behind(ticks)
     return Summary(
         seconds=seconds,
         warm_up_s=warm_up_s,
@@ -186,6 +204,8 @@ def summarise(
         arrived_rows=round(sum(tick.arrival_rate * tick.interval_s for tick in ticks)),
         rows=round(sum(tick.processed_rate * tick.interval_s for tick in ticks)),
         largest_backlog_rows=round(max(tick.backlog_rows for tick in ticks)),
+        largest_lag_rows=None if behind is None else behind.lag_rows,
+        largest_lag_s=None if behind is None else behind.lag_s,
     )
 
 

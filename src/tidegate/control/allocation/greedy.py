@@ -22,6 +22,7 @@ from tidegate.control.allocation.stations import (
     INTERVAL,
     LEAST,
     LOAD,
+    ROWLESS,
     WAIT,
     WEIGHT,
 )
@@ -38,9 +39,15 @@ is over, and either their rows take the most of their time, or what runs beside 
 
 
 @nb.njit(cache=True)
+def _overhead(row: Any, cores: float) -> float:
+    """a(k) of a segment, as `BatchCost.overhead_s` has it."""
+    return float(row[FIXED] + row[GROWTH] * cores + row[ROWLESS] / cores)
+
+
+@nb.njit(cache=True)
 def _regime(row: Any, cores: float) -> int:
     """The regime of a segment on so many cores: the one whose latency is the largest."""
-    overhead, least, interval = row[FIXED] + row[GROWTH] * cores, row[LEAST], row[INTERVAL]
+    overhead, least, interval = _overhead(row, cores), row[LEAST], row[INTERVAL]
     spare = cores - row[LOAD]
     if overhead * cores < interval * spare and overhead + least < interval:
         return _RESTING_PLATEAU if interval * row[LOAD] < least * cores else _RESTING
@@ -50,7 +57,7 @@ def _regime(row: Any, cores: float) -> int:
 @nb.njit(cache=True)
 def _batch_latency(row: Any, cores: float) -> float:
     """Weighted latency of a micro-batch segment, as `MicroBatchStation.latency` has it."""
-    overhead, least, interval = row[FIXED] + row[GROWTH] * cores, row[LEAST], row[INTERVAL]
+    overhead, least, interval = _overhead(row, cores), row[LEAST], row[INTERVAL]
     regime = _regime(row, cores)
     if regime == _WORKING:
         latency = 1.5 * overhead * cores / (cores - row[LOAD])
@@ -67,18 +74,21 @@ def _batch_latency(row: Any, cores: float) -> float:
 def _batch_gain(row: Any, cores: float) -> float:
     """The gain of one more core: a closed form in each regime, so that nothing cancels."""
     load, growth = row[LOAD], row[GROWTH]
+    shared = row[ROWLESS] / (cores * (cores + 1.0))
     regime = _regime(row, cores)
     if regime != _regime(row, cores + 1.0):
         return _batch_latency(row, cores) - _batch_latency(row, cores + 1.0)
     if regime == _WORKING:
         spare = cores - load
-        curved = (row[FIXED] + growth * load) * load / (spare * (spare + 1.0))
+        curved = (row[FIXED] + growth * load) * load + row[ROWLESS]
+        curved /= spare * (spare + 1.0)
         return float(row[WEIGHT] * 1.5 * (curved - growth))
     if regime == _PLATEAU:
-        return float(row[WEIGHT] * -1.5 * growth)
+        return float(row[WEIGHT] * 1.5 * (shared - growth))
     if regime == _RESTING:
-        return float(row[WEIGHT] * (row[INTERVAL] * load / (cores * (cores + 1.0)) - growth))
-    return float(row[WEIGHT] * -growth)
+        waited = row[INTERVAL] * load / (cores * (cores + 1.0))
+        return float(row[WEIGHT] * (waited + shared - growth))
+    return float(row[WEIGHT] * (shared - growth))
 
 
 @nb.njit(cache=True)

@@ -29,11 +29,11 @@ class Station(Protocol):
         ...
 
 
-LOAD, WAIT, FLOOR, WEIGHT, FIXED, GROWTH, LEAST, INTERVAL, COLUMNS = range(9)
+LOAD, WAIT, FLOOR, WEIGHT, FIXED, GROWTH, LEAST, INTERVAL, ROWLESS, COLUMNS = range(10)
 """Columns of a station table. A `WEIGHT` of zero marks a queue, any other a micro-batch segment.
 
 A queue's weighted latency is FLOOR + WAIT * delay(k, LOAD). A micro-batch segment's is WEIGHT times
-that of MicroBatchStation with a0 = FIXED, a1 = GROWTH, L = LEAST, P = INTERVAL and
+that of MicroBatchStation with a0 = FIXED, a1 = GROWTH, L = LEAST, F = ROWLESS, P = INTERVAL and
 lambda w delta = LOAD.
 """
 
@@ -59,6 +59,7 @@ class StationTable:
                 row[LOAD], row[WEIGHT] = station.load, station.visit_ratio
                 row[FIXED], row[GROWTH] = station.cost.fixed_s, station.cost.per_task_s
                 row[LEAST], row[INTERVAL] = station.cost.least_s, station.interval_s
+                row[ROWLESS] = station.cost.rowless_s
             else:
                 return None
         return cls(rows)

@@ -35,7 +35,7 @@ def cores_to_catch_up(
     a batch is what lasts: then it is the fewest that are about as fast.
     """
     cores = np.arange(1, len(imbalance) + 1, dtype=np.float64)
-    overhead = cost.fixed_s + cost.per_task_s * cores
+    overhead = cost.fixed_s + cost.per_task_s * cores + cost.rowless_s / cores
     per_row = cost.work_s * imbalance / cores
     spent = np.zeros(len(cores))
     if limit_rows is not None and backlog_rows > limit_rows:

@@ -205,6 +205,8 @@ class PipelineModel:
                 found[f"{name}.a1_s"] = model.cost.per_task_s
                 found[f"{name}.w_s"] = model.cost.work_s
                 found[f"{name}.least_s"] = model.cost.least_s
+                if model.cost.rowless_s:
+                    found[f"{name}.rowless_s"] = model.cost.rowless_s
                 found[f"{name}.imbalance"] = model.imbalance.now
                 found[f"{name}.noise"] = model.noise
                 found[f"{name}.start_up_s"] = model.start_up_s

@@ -75,11 +75,18 @@ class RowWork:
     @property
     def work_s(self) -> float | None:
         """w; None before the first batch."""
-        if not self._batches:
-            return None
+        return self._fitted()[0] if self._batches else None
+
+    @property
+    def rowless_s(self) -> float:
+        """F; 0 before the first batch."""
+        return self._fitted()[1] if self._batches else 0.0
+
+    def _fitted(self) -> tuple[float, float]:
         rows, busy_s, rowless = (np.array(column) for column in zip(*self._batches, strict=True))
         weight = _FADING ** np.arange(len(rows) - 1.0, -1.0, -1.0)
         worked_s = np.maximum(busy_s - rowless, 0.0)
         unseen_s = _UNSEEN * float(np.average(worked_s, weights=weight))
         _, row_s = fit_line(rows, worked_s, weight, busy_s, 0, unseen_s)
-        return max(float(row_s), _LEAST_SHARE * float(busy_s[-1] / rows[-1]))
+        row_s = max(float(row_s), _LEAST_SHARE * float(busy_s[-1] / rows[-1]))
+        return row_s, float(np.average(np.maximum(busy_s - row_s * rows, 0.0), weights=weight))

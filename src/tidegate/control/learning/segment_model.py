@@ -35,6 +35,8 @@ class SegmentModel:
         self._work = Alpha(0.9)
         self._work_s: float | None = None
         self._row_work = RowWork()
+        self._rowless_s = 0.0
+        """Core seconds that its tasks take in a batch for no row."""
         self._only_cold = True
         """Whether nothing was learned yet, or from cold batches alone."""
         self.imbalance = SegmentImbalance()
@@ -97,7 +99,8 @@ class SegmentModel:
             learned = True
         if learned:
             self._work_s = self._row_work.work_s or self._work_s
-            self.cost = self._memory.fit(measurement.at_s, self._work_s)
+            self._rowless_s = self._row_work.rowless_s or self._rowless_s
+            self.cost = self._memory.fit(measurement.at_s, self._work_s, self._rowless_s)
             self.imbalance.learn_chance(self._memory.chance(measurement.at_s))
 
     def station(
@@ -140,6 +143,7 @@ class SegmentModel:
             "operators": sorted(self._operators),
             "at_s": self._at_s,
             "work_s": self._work_s,
+            "rowless_s": self._rowless_s,
             "noise": self.noise,
             "start_up_s": self.start_up_s,
             "tasks": self._tasks,
@@ -166,7 +170,8 @@ class SegmentModel:
         self.imbalance.recall(learned, self._tasks)
         # Age has been taken off its weight, so from here on it is as old as this moment.
         self._at_s = finite(learned["at_s"]) + age_s
-        self.cost = self._memory.fit(self._at_s, self._work_s)
+        self._rowless_s = max(finite(learned.get("rowless_s", 0.0)), 0.0)
+        self.cost = self._memory.fit(self._at_s, self._work_s, self._rowless_s)
 
     def _notice_change(self, measurement: Measurement, name: str) -> None:
         """Trust what was recalled less if the segment's operators have changed since.

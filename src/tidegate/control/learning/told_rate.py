@@ -17,7 +17,7 @@ from collections import deque
 _CORRECTED = 0.25
 """What is told differs from the newest known rate by this share of it at most, while rows come."""
 _DEEPLY = 2.0
-"""Twice that, while the credit is more than `_CREDIT_S` of the rate: the load fell in a slow batch."""
+"""Twice that, while the credit is more than `_CREDIT_S` of the rate: the load fell meanwhile."""
 _CUSHION = 1.5
 """Rows for this many times the usual time between batches are no surplus: they even out jitter."""
 _CREDIT_S = 10.0

@@ -24,7 +24,7 @@ class Claimant:
         cores = measurement.cores_asked
         if not self._model.knows(measurement):
             return Claim(cores=cores)
-        fixed_s = per_task_s = work_s = least_s = 0.0
+        fixed_s = per_task_s = work_s = least_s = rowless_s = 0.0
         outside = measurement.arrival_rate
         for number, segment in enumerate(measurement.segments):
             model = self._model.segment(segment.name)
@@ -35,6 +35,7 @@ class Claimant:
             per_task_s += visits * model.cost.per_task_s
             work_s += visits * model.cost.work_s * model.imbalance.now
             least_s += visits * model.cost.least_s
+            rowless_s += visits * model.cost.rowless_s
         return Claim(
             cores=cores,
             load=ClaimedLoad(
@@ -43,7 +44,11 @@ class Claimant:
                 # silent, so that no cores are claimed for a load that has ended.
                 arrival_rate=measurement.segments[0].arrival_rate,
                 cost=BatchCost(
-                    fixed_s=fixed_s, per_task_s=per_task_s, work_s=work_s, least_s=least_s
+                    fixed_s=fixed_s,
+                    per_task_s=per_task_s,
+                    work_s=work_s,
+                    least_s=least_s,
+                    rowless_s=rowless_s,
                 ),
             ),
         )

@@ -64,6 +64,7 @@ def _cost(beliefs: Mapping[str, float], name: str) -> BatchCost:
         per_task_s=beliefs[f"{name}.a1_s"],
         work_s=beliefs[f"{name}.w_s"],
         least_s=beliefs.get(f"{name}.least_s", 0.0),  # older records do not tell it
+        rowless_s=beliefs.get(f"{name}.rowless_s", 0.0),
     )
 
 

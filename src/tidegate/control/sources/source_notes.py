@@ -2,7 +2,8 @@
 
 Each note names one cause: a partition that is stuck, a partition that is much hotter than the
 others, tasks of the reading stage that are fewer than the cores, and a read limit that lets fewer
-rows in than arrive. Where several apply, all are said: they have different remedies.
+rows in than arrive. Where several apply, all are said: they have different remedies. The sentences
+have no figures that change with every tick, so that a view shows each of them once.
 """
 
 from collections import deque
@@ -74,9 +75,9 @@ class _SegmentSources:
         limited = self._rate_limited
         if self._full >= _FULL_BATCHES and limited is not None and limited < segment.arrival_rate:
             found.append(
-                f"batches take all of the read limit of {lag.limit_rows:,d} rows, which is"
-                f" {limited:,.0f} rows/s where {segment.arrival_rate:,.0f} arrive: raise"
-                " maxOffsetsPerTrigger, or rows stay behind on any number of cores"
+                f"batches take all of the read limit of {lag.limit_rows:,d} rows, and still fewer"
+                " rows a second than arrive: raise maxOffsetsPerTrigger; where a batch's fixed cost"
+                " is what lasts, no number of cores helps"
             )
         return found
 
@@ -104,9 +105,8 @@ class _SegmentSources:
 
 def _stuck_notes(lag: Lag) -> list[str]:
     return [
-        f"{one.name} is stuck: nothing is read from it, and {one.behind_rows:,d} rows are behind;"
-        " other partitions are read, so no core is added for it. Look at its leader and at the"
-        " transactions that are open on it"
+        f"{one.name} is stuck: it grows, and nothing is read from it. Other partitions are read, so"
+        " no core is added for it; look at its leader and at the transactions open on it"
         for one in lag.partitions
         if one.stuck
     ]

@@ -1,10 +1,11 @@
 """The cost of a micro-batch, and what follows from it for a latency target.
 
 A batch of N rows on k tasks takes D = a(k) + N c(k). Here a(k) = a0 + a1 k is the fixed cost, and
-c(k) = w delta / k is the work per row, spread over k tasks with imbalance delta. In the steady
-state N = lambda D, so D = a / (1 - rho) with rho = lambda c. A row waits half a batch on average
-and is done when the next batch ends, so E[T] = 1.5 D. Planning, shedding and sharing all use this
-one formula, solved for the load, the cores, or the share of rows to keep.
+c(k) = w delta / k is the work per row, spread over k tasks with imbalance delta. In a query of
+others, a(k) has a part F / k more: its tasks are many, and cores share what they cost. In the
+steady state N = lambda D, so D = a / (1 - rho) with rho = lambda c. A row waits half a batch on
+average and is done when the next batch ends, so E[T] = 1.5 D. Planning, shedding and sharing all
+use this one formula, solved for the load, the cores, or the share of rows to keep.
 """
 
 import math
@@ -32,9 +33,13 @@ class BatchCost:
     """w: core seconds per row."""
     least_s: float = 0.0
     """L: the time of the tasks that a batch takes at least, because other work runs beside them."""
+    rowless_s: float = 0.0
+    """F: core seconds of its tasks that are for no row, such as those of 200 shuffle partitions.
+    All cores share them."""
 
     def __post_init__(self) -> None:
-        if not min(self.fixed_s, self.per_task_s, self.work_s, self.least_s) >= 0.0:
+        costs = (self.fixed_s, self.per_task_s, self.work_s, self.least_s, self.rowless_s)
+        if not min(costs) >= 0.0:
             raise AskedWrongly(
                 f"a batch's cost cannot be negative, but is {self}; give numbers that are zero or"
                 " more"
@@ -42,7 +47,7 @@ class BatchCost:
 
     def overhead_s(self, tasks: int) -> float:
         """a(k): the fixed cost of a batch on k tasks."""
-        return self.fixed_s + self.per_task_s * tasks
+        return self.fixed_s + self.per_task_s * tasks + self.rowless_s / tasks
 
     def row_s(self, tasks: int, imbalance: float = 1.0) -> float:
         """c(k): what one more row adds to the batch."""
@@ -91,7 +96,7 @@ class BatchCost:
         Raises AskedWrongly when the target is below the floor, which no number of cores can lower.
         With a cost per task, k is also on the right-hand side; the smaller root is the result.
         """
-        load = rate * self.work_s * imbalance
+        load = rate * self.work_s * imbalance + SOJOURN_BATCHES * self.rowless_s / latency_s
         room = 1.0 - SOJOURN_BATCHES * self.fixed_s / latency_s
         slope = SOJOURN_BATCHES * self.per_task_s / latency_s
         found = room * room - 4.0 * slope * load

@@ -177,11 +177,12 @@ class BatchMemory:
         cell.at_s = at_s
         self._last = cell
 
-    def fit(self, at_s: float, work_s: float | None) -> BatchCost | None:
+    def fit(self, at_s: float, work_s: float | None, rowless_s: float = 0.0) -> BatchCost | None:
         """The cost as of `at_s`. `work_s` is the work per row by the tasks' busy time, if known.
 
         Without `work_s` all of a batch counts as work on rows, so that no core is released before
-        it is known to be spare. The result is `None` before the first batch.
+        it is known to be spare. `rowless_s` are core seconds of tasks for no row (F of the cost).
+        The result is `None` before the first batch.
         """
         last = self._last
         at_s = self._fitted_s = 0.0 if self._recalled else at_s
@@ -193,18 +194,25 @@ class BatchMemory:
             return _fit_parts(told, last, at_s, memory_s)
         cells = np.array(
             [
-                (cell.tasks, cell.weighted_rows, cell.duration_s, cell.batches, cell.at_s)
+                (
+                    cell.tasks,
+                    cell.weighted_rows,
+                    _apart_s(cell, rowless_s),
+                    cell.batches,
+                    cell.at_s,
+                )
                 for cell in self._cells.values()
             ]
         )
-        most_s = last.duration_s * last.tasks / last.weighted_rows
+        most_s = _apart_s(last, rowless_s) * last.tasks / last.weighted_rows
         guess_s = most_s if work_s is None else min(work_s, most_s)
         guess_s = max(guess_s, 1e-3 * most_s)
         # The cost per task is part of the fixed cost, and the shortest batch is closest to that.
         # Subtract the work that busy time suggests, for the case that all batches were long.
         short = min(self._cells.values(), key=lambda cell: cell.duration_s)
+        shortest_s = _apart_s(short, rowless_s)
         worked_s = 0.0 if work_s is None else guess_s * short.weighted_rows / short.tasks
-        short_s = max(short.duration_s - worked_s, _LEAST_FIXED * short.duration_s, 1e-3)
+        short_s = max(shortest_s - worked_s, _LEAST_FIXED * shortest_s, 1e-3)
         guess = np.array([0.0, _PER_TASK_SHARE * short_s / short.tasks, guess_s])
         strength = np.array(
             [
@@ -214,7 +222,7 @@ class BatchMemory:
             ]
         )
         fixed_s, per_task_s, row_s = fit_whole(cells, at_s, memory_s, guess, strength)
-        return BatchCost(fixed_s=fixed_s, per_task_s=per_task_s, work_s=row_s)
+        return BatchCost(fixed_s=fixed_s, per_task_s=per_task_s, work_s=row_s, rowless_s=rowless_s)
 
     def chance(self, at_s: float) -> float:
         """c: the imbalance by chance, in multiples of that of rows that fall on tasks at random.
@@ -239,6 +247,11 @@ class BatchMemory:
         """
         age_s = at_s - (at_s if self._first_s is None else self._first_s)
         return min(self._memory_s, max(_YOUNGEST_S, age_s / 3.0))
+
+
+def _apart_s(cell: _Cell, rowless_s: float) -> float:
+    """The duration of a cell's batches apart from the tasks' time for no row, on its cores."""
+    return max(cell.duration_s - rowless_s / cell.tasks, _LEAST_FIXED * cell.duration_s)
 
 
 def _weight(cell: _Cell, at_s: float, memory_s: float) -> float:

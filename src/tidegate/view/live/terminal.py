@@ -17,6 +17,7 @@ from tidegate.control.measurement import Latency
 from tidegate.control.record import Record
 from tidegate.view.changes import again, changes_of, outcome_of, words_of
 from tidegate.view.judge import Statistic, judged_s
+from tidegate.view.lag import lag_words
 from tidegate.view.live.sparkline import sparkline
 from tidegate.view.sizes import readable
 
@@ -154,6 +155,8 @@ class LiveView:
         if record.bottleneck is not None:
             parts.append(_bottleneck(record.bottleneck))
         parts.append(f"backlog {tick.backlog_rows:,.0f}")
+        if tick.lag_rows:
+            parts.append(f"lag {lag_words(tick)}")
         if tick.stale is not None:
             parts.append(f"stale: {tick.stale}")
         if changes_of(record) and not again(self._wish, record):
@@ -198,6 +201,9 @@ class LiveView:
         grid.add_row("cores", Text(cores, style="yellow" if waiting else ""))
         saturated = ", saturated" if tick.saturated else ""
         grid.add_row("backlog", f"{tick.backlog_rows:,.0f} rows{saturated}")
+        lag = lag_words(tick)
+        if lag is not None:
+            grid.add_row("lag", lag)
         if self._bottleneck is not None:
             style = "yellow" if self._bottleneck.limits else ""
             grid.add_row("bottleneck", Text(_bottleneck(self._bottleneck), style=style))

@@ -215,7 +215,8 @@ def _above(title: str, told: Explanation, left_out: Sequence[str]) -> str:
 
 
 def _said(told: Explanation, left_out: Sequence[str]) -> list[str]:
-    return [one for one in (told.headline, told.fetching, *left_out) if one]
+    sources = [f"At the source, for {s:,.0f} s: {what}." for what, s in told.source_limits]
+    return [one for one in (told.headline, told.fetching, told.lag, *sources, *left_out) if one]
 
 
 def _spans(told: Explanation, run: RunColumns) -> str:

@@ -46,6 +46,7 @@ microbatch = st.builds(
         per_task_s=st.sampled_from([0.0, 0.0, 1e-3, 0.01, 0.2]),
         work_s=st.floats(1e-4, 0.02),
         least_s=st.sampled_from([0.0, 0.0, 0.02, 0.3, 1.5]),
+        rowless_s=st.sampled_from([0.0, 0.0, 0.05, 6.0]),
     ),
     arrival_rate=st.floats(1.0, 200.0),
     imbalance=st.floats(1.0, 1.5),

@@ -18,14 +18,14 @@ def test_a_claim_has_the_costs_of_all_segments() -> None:
     both = dataclasses.replace(seen, segments=(main, second))
     model = PipelineModel()
     model.learn(both)
-    cost = BatchCost(fixed_s=0.2, per_task_s=0.01, work_s=1e-3, least_s=0.3)
+    cost = BatchCost(fixed_s=0.2, per_task_s=0.01, work_s=1e-3, least_s=0.3, rowless_s=0.1)
     for name in ("main", "second"):
         model.segment(name).cost = cost
         model.segment(name).imbalance.now = 1.0
     load = Claimant(model, 2.0).claim(both).load
     assert load is not None
     assert dataclasses.asdict(load.cost) == pytest.approx(
-        {"fixed_s": 0.3, "per_task_s": 0.015, "work_s": 1.5e-3, "least_s": 0.45}
+        {"fixed_s": 0.3, "per_task_s": 0.015, "work_s": 1.5e-3, "least_s": 0.45, "rowless_s": 0.15}
     )
 
 

@@ -19,6 +19,7 @@ from tidegate.spark.measure.attached_meter import (
     spread_of,
 )
 from tidegate.spark.measure.busy_cores import ExecutorTime
+from tidegate.spark.measure.progress import PartitionOffsets
 
 
 @pytest.fixture
@@ -206,3 +207,36 @@ def test_rows_from_an_earlier_rest_did_not_arrive_now(meter_of) -> None:
     found = meter.measure(111.0)
     assert found.arrival_rate == pytest.approx(50.0)
     assert found.backlog_rows == pytest.approx(5400 + 50.0 * 2)
+
+
+def test_behind_a_read_limit_rows_are_older_than_their_batch(meter_of) -> None:
+    """50 rows/s arrive and are taken; 500 older ones stay behind, so a row waits 10 s for them."""
+    query = FakeQuery("clicks")
+    meter = meter_of([query])
+    meter.measure(101.0)
+    query.meter.coming = [
+        replace(progress(n, 101.0 + 2 * n, 2.0, 100, 2.0), behind_rows=500) for n in range(6)
+    ]
+    found = meter.measure(113.0)
+    assert found.arrival_rate == pytest.approx(50.0)
+    assert found.latency is not None
+    assert found.latency.mean_s == pytest.approx(2.0 + 10.0 + 1.0)
+
+
+def test_a_stuck_partition_is_no_backlog(meter_of) -> None:
+    query = FakeQuery("clicks")
+    meter = meter_of([query])
+    for n in range(30):
+        parts = (
+            PartitionOffsets(0, "t", 0, 100 * n, 100 * n + 100, 100 * n + 100),
+            PartitionOffsets(0, "t", 1, 50, 50, 60 + 10 * n),
+        )
+        one = replace(progress(n, 100.0 + n, 1.0, 100), partitions=parts, behind_rows=10 + 10 * n)
+        query.meter.coming = [one]
+        found = meter.measure(101.0 + n)
+    (segment,) = found.segments
+    assert segment.lag is not None
+    assert [part.stuck for part in segment.lag.partitions] == [False, True]
+    assert (segment.lag.rows, found.lag_rows) == (300, 300)
+    assert segment.backlog_rows == pytest.approx(found.arrival_rate * 1.0, rel=0.01)
+    assert not found.saturated

@@ -82,3 +82,35 @@ def test_what_a_batch_took_from_channels_is_known_by_their_offsets() -> None:
     ]
     batch = batch_progress(report(sources=sources))
     assert batch is not None and batch.channel_offsets == ((0, 2), (4, 4))
+
+
+def test_how_far_each_partition_was_read() -> None:
+    """Partition 2 came since the last batch; a source's first batch has no start."""
+    kafka = {
+        "startOffset": {"a": {"0": 1, "1": 7}},
+        "endOffset": {"a": {"0": 5, "1": 7, "10": 2}},
+        "latestOffset": {"a": {"0": 9, "1": 7, "10": 3}},
+    }
+    first = {**kafka, "startOffset": None}
+    batch = batch_progress(report(sources=[kafka, first]))
+    assert batch is not None
+    told = [(one.source, one.partition, one.taken, one.behind) for one in batch.partitions]
+    assert told == [
+        (0, 0, 4, 4),
+        (0, 1, 0, 0),
+        (0, 10, 2, 1),
+        (1, 0, 0, 4),
+        (1, 1, 0, 0),
+        (1, 10, 0, 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("metrics", "behind"),
+    [({"avgOffsetsBehindLatest": "2.5"}, 5), ({"avgOffsetsBehindLatest": "NaN"}, 0), (None, 0)],
+)
+def test_what_kafka_left_by_its_metrics_alone(metrics: Any, behind: int) -> None:
+    source = {"endOffset": {"a": {"0": 5, "1": 7}}, "latestOffset": None, "metrics": metrics}
+    batch = batch_progress(report(sources=[source]))
+    assert batch is not None and batch.behind_rows == behind
+    assert batch.partitions == ()

@@ -15,7 +15,10 @@ from tidegate.pipelines.graph import Map, Segment, Source
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
 from tidegate.spark.batch.report import TaskReport
 from tidegate.spark.batch.result import BatchResult
+from tidegate.spark.measure.arrivals import Arrivals
 from tidegate.spark.measure.operator_meter import OperatorMeter
+from tidegate.spark.measure.pipeline_meter import _SegmentView
+from tidegate.spark.measure.progress import PartitionOffsets
 from tidegate.spark.measure.segment_batches import SegmentBatches, stage_imbalance
 
 ROWS = pa.schema([("k", pa.string())])
@@ -133,6 +136,39 @@ def test_a_batch_behind_a_limit_took_more_than_arrived() -> None:
     batches.measured(found, awaited=None)
     assert batches.arrived.known == pytest.approx(100.0)
     assert batches.behind_rows == behind
+
+
+def test_behind_a_limit_offsets_tell_what_arrives_and_stamps_how_old_rows_are() -> None:
+    """Rows have stamps, but those of a limited batch are old: 50 rows/s came, and 200 come now."""
+    meter = FakeMeter()
+    batches = SegmentBatches(meter, since_s=0.0)
+    ran = []
+    for number in range(5):
+        at_s = 100.0 + number
+        stamps = Stamps.of(np.arange(60) * 20_000 + round((at_s - 40.0) * 1e6))
+        told = replace(report("n", 0, 0.1), stamps=stamps, rows_in=60)
+        ran.append(replace(result(number), reports=(told,)))
+        start, newest = 60 * number, 5000 + 200 * number
+        part = PartitionOffsets(0, "t", 0, start, start + 60, newest)
+        meter.coming.append(
+            replace(progress(number, at_s, 1.0, 60), partitions=(part,), behind_rows=part.behind)
+        )
+    found = batches.finished(ran)
+    batches.measured(found, awaited=None)
+    assert batches.arrived.known == pytest.approx(200.0)
+    assert batches.age_s == pytest.approx(40.0 - 59 * 0.02, abs=0.01)
+    view = _SegmentView(
+        part=None, batches=batches, operators=None, trigger_s=0.0, arrivals=Arrivals()
+    )
+    for one in found:
+        view.arrivals.add(one.offered)
+    view.outside_rate = batches.arrived.known
+    assert view.limited and view.rate == pytest.approx(200.0)
+    lag = batches.lag.tell(105.5, view.rate, batches.age_s)
+    assert lag is not None
+    assert (lag.rows, lag.seconds) == (5800 - 300, pytest.approx(27.5))
+    waiting = view.backlog_rows(200.0, lag, 105.5)
+    assert waiting == pytest.approx(5500 + 200.0 * 1.5), "counted once, whatever stamps say"
 
 
 def test_rows_of_channels_are_not_from_outside_and_old_ones_did_not_arrive_now() -> None:
