@@ -65,16 +65,17 @@ class PageSession:
         self._nav.name, self._nav.sizing_mode = "nav", None
         document.add_root(self._nav)
         self._narrowed = bool(named) or (bool(plot) and len(kinds) == 1)
-        self._update(everything=True)
+        self.update(everything=True)
         name = chosen[0].name if len(chosen) == 1 else "all pipelines"
         document.title = escape(f"{name} · Tidegate")
         document.template = TEMPLATE
         document.template_variables.update(
             page_style=PAGE_STYLE, heading=escape(name), sections=sections
         )
-        document.add_periodic_callback(self._update, LOOK_EVERY_MS)
+        document.add_periodic_callback(self.update, LOOK_EVERY_MS)
 
-    def _update(self, everything: bool = False) -> None:
+    def update(self, everything: bool = False) -> None:
+        """Show what is new; `everything` also looks at what cannot have changed."""
         fresh = {id(sources) for sources in self._sources if sources.update()}
         for panel in self._panels:
             # The headline also says that nothing came, so it is always looked at.
