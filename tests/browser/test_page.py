@@ -93,7 +93,7 @@ def test_it_says_at_a_glance_how_it_is(browser: Any, page: Page, records: list[R
     with opened(browser, page.url) as tab:
         state = tab.text("state")
         assert "On target: mean latency" in state
-        assert "of 12 static cores" in state
+        assert "of a static peak" in state
         assert "count" in tab.page.locator("section#pipeline svg").text_content()
         log = tab.text("decisions")
         assert "cores 2 to 12" in log and "cannot keep up" in log

@@ -62,15 +62,17 @@ class PageSession:
                 sections.append(_section(panel, many=len(chosen) > 1))
                 document.add_root(panel.root)
         self._nav = part()
-        self._nav.name, self._nav.sizing_mode = "nav", None
+        self._nav.name, self._nav.styles = "nav", {"width": "auto"}
         document.add_root(self._nav)
         self._narrowed = bool(named) or (bool(plot) and len(kinds) == 1)
         self.update(everything=True)
-        name = chosen[0].name if len(chosen) == 1 else "all pipelines"
+        kind, name = "pipeline", chosen[0].name if chosen else "none yet"
+        if len(chosen) > 1:
+            kind, name = "pipelines", "all pipelines"
         document.title = escape(f"{name} · Tidegate")
         document.template = TEMPLATE
         document.template_variables.update(
-            page_style=PAGE_STYLE, heading=escape(name), sections=sections
+            page_style=PAGE_STYLE, kind=kind, heading=escape(name), sections=sections
         )
         document.add_periodic_callback(self.update, LOOK_EVERY_MS)
 

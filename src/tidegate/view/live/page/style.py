@@ -16,7 +16,7 @@ COLOURS = """
 }
 :root { --bk-axis-label-text-color: var(--faint); --bk-major-label-text-color: var(--faint);
   --bk-axis-line-color: var(--rule); --bk-major-tick-line-color: var(--rule);
-  --bk-minor-tick-line-color: var(--rule); --bk-grid-line-color: var(--rule);
+  --bk-minor-tick-line-color: transparent; --bk-grid-line-color: var(--rule);
   --bk-label-text-color: var(--ink); --bk-background-fill-color: transparent;
   --bk-border-fill-color: transparent; --bk-outline-line-color: transparent; }
 """
@@ -29,6 +29,7 @@ html { background: var(--paper); }
   padding: .8rem clamp(.6rem, 2vw, 1.6rem) 2rem; }
 header { display: flex; flex-wrap: wrap; gap: .2rem 1rem; align-items: baseline; }
 h1 { font-size: 1.3rem; margin: 0; }
+.kind { color: var(--faint); }
 h2 { font-size: 1.05rem; margin: 0; }
 h2 a { color: inherit; text-decoration: none; }
 h2 a:hover, h2 a:focus-visible { text-decoration: underline; }
@@ -80,7 +81,7 @@ TEMPLATE = """
 <style>{{ page_style }}</style>{% endblock %}
 {% block contents %}
 <div class="page"><a class="skip" href="#main">Skip to the charts</a>
-<header><h1>{{ heading }}</h1>{{ embed(roots["nav"]) }}</header>
+<header><span class="kind">Tidegate · {{ kind }}</span><h1>{{ heading }}</h1>{{ embed(roots["nav"]) }}</header>
 <main id="main">
 {% for section in sections %}
 <section id="{{ section.name }}" class="{{ 'wide' if section.wide }}"

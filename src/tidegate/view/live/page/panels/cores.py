@@ -16,7 +16,7 @@ class CoresPanel(PagePanel):
     def drawn(self) -> Any:
         """The chart."""
         source = self.sources.ticks
-        chart = live_chart(self.sources, "cores", 230)
+        chart = live_chart(self.sources, "cores", 260)
         granted = steps(chart, source, "granted", "granted", BLUE, line_width=2.6)
         steps(chart, source, "wanted", "wanted", RED, line_dash="dashed", line_width=1.6)
         line(chart, source, "busy", "busy", GREEN, line_width=1.6)

@@ -80,7 +80,7 @@ def figures_of(feed: Feed, record: Record) -> list[tuple[str, str, str]]:
         (
             "cost",
             "-" if cost is None else f"{cost:.0%}",
-            f" of {totals.most_cores} static cores",
+            " of a static peak",
         ),
         ("rows shed", f"{shed:,d}", "" if tick.keep >= 1.0 else f" keeping {tick.keep:.0%}"),
     ]
