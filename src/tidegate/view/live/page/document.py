@@ -66,13 +66,13 @@ class PageSession:
         document.add_root(self._nav)
         self._narrowed = bool(named) or (bool(plot) and len(kinds) == 1)
         self.update(everything=True)
-        kind, name = "pipeline", chosen[0].name if chosen else "none yet"
+        what, name = "pipeline", chosen[0].name if chosen else "none yet"
         if len(chosen) > 1:
-            kind, name = "pipelines", "all pipelines"
+            what, name = "pipelines", "all pipelines"
         document.title = escape(f"{name} · Tidegate")
         document.template = TEMPLATE
         document.template_variables.update(
-            page_style=PAGE_STYLE, kind=kind, heading=escape(name), sections=sections
+            page_style=PAGE_STYLE, kind=what, heading=escape(name), sections=sections
         )
         document.add_periodic_callback(self.update, LOOK_EVERY_MS)
 
@@ -110,7 +110,7 @@ def _section(panel: PagePanel, many: bool) -> dict[str, Any]:
         "title": escape(title),
         "about": escape(panel.about),
         "address": address,
-        "wide": panel.wide,
+        "shape": "wide" if panel.wide else "tall" if panel.tall else "",
     }
 
 

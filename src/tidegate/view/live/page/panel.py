@@ -29,6 +29,8 @@ class PagePanel(ABC):
     """What it shows, in one sentence for a stranger."""
     wide: ClassVar[bool] = False
     """Whether it takes the whole width of a large screen."""
+    tall: ClassVar[bool] = False
+    """Whether it is as high as two others."""
 
     def __init__(self, sources: SessionSources) -> None:
         self.sources = sources

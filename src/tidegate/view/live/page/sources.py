@@ -1,5 +1,6 @@
 """The columns of one browser session, which grow tick by tick and are bounded."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -27,6 +28,8 @@ class SessionSources:
         )
         self.operators: dict[str, Any] = {}
         """A data source for each operator."""
+        self.hottest: dict[str, Any] = {}
+        """The same, with only those ticks in which its shards got rows."""
         self._seen = 0
 
     def update(self) -> bool:
@@ -42,23 +45,28 @@ class SessionSources:
             self.latencies.stream(
                 {name: column[ended] for name, column in columns.items()}, rollover=TICKS
             )
-        for name, rows in _by_operator(fresh).items():
-            if name not in self.operators:
-                self.operators[name] = _empty()
-            self.operators[name].stream(rows, rollover=TICKS)
+        _stream_by_operator(self.operators, fresh)
+        _stream_by_operator(self.hottest, fresh, only_hot=True)
         return True
 
 
-def _empty() -> Any:
+def _stream_by_operator(
+    sources: dict[str, Any], fresh: Sequence[SeenTick], *, only_hot: bool = False
+) -> None:
     from bokeh.models import ColumnDataSource
 
-    return ColumnDataSource({"time": [], "tasks": [], "imbalance": [], "hottest": []})
+    for name, rows in _by_operator(fresh, only_hot).items():
+        if name not in sources:
+            sources[name] = ColumnDataSource({column: [] for column in rows})
+        sources[name].stream(rows, rollover=TICKS)
 
 
-def _by_operator(fresh: Sequence[SeenTick]) -> Mapping[str, dict[str, list[float]]]:
+def _by_operator(fresh: Sequence[SeenTick], only_hot: bool) -> Mapping[str, dict[str, list[float]]]:
     found: dict[str, dict[str, list[float]]] = {}
     for one in fresh:
         for name, operator in one.operators.items():
+            if only_hot and math.isnan(operator.hottest):
+                continue
             rows = found.setdefault(name, {"time": [], "tasks": [], "imbalance": [], "hottest": []})
             rows["time"].append(one.tick.time)
             rows["tasks"].append(operator.tasks)

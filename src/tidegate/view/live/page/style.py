@@ -40,6 +40,7 @@ main { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 3
 section { background: var(--card); border: 1px solid var(--rule); border-radius: 8px;
   padding: .6rem .8rem; min-width: 0; overflow: hidden; }
 section.wide { grid-column: 1 / -1; }
+section.tall { grid-row: span 2; }
 section > p { margin: 0 0 .2rem; color: var(--faint); font-size: .85rem; }
 .skip { position: absolute; left: -999rem; }
 .skip:focus { left: 1rem; }
@@ -66,7 +67,7 @@ dl.figures small { font-size: .8rem; color: var(--faint); }
 .state.good { color: var(--good); background: var(--good-back); }
 .state.late { color: var(--late); background: var(--late-back); }
 .scroll { max-height: 26rem; overflow: auto; }
-td, th { font-size: .9rem; }
+td, th { font-size: .9rem; padding-right: .6rem; }
 @media (max-width: 40rem) {
   #log + .scroll thead { display: none; }
   #log + .scroll tr { display: block; padding: .3rem 0; border-bottom: 1px solid var(--rule); }
@@ -81,10 +82,11 @@ TEMPLATE = """
 <style>{{ page_style }}</style>{% endblock %}
 {% block contents %}
 <div class="page"><a class="skip" href="#main">Skip to the charts</a>
-<header><span class="kind">Tidegate · {{ kind }}</span><h1>{{ heading }}</h1>{{ embed(roots["nav"]) }}</header>
+<header><span class="kind">Tidegate · {{ kind }}</span><h1>{{ heading }}</h1>
+{{ embed(roots["nav"]) }}</header>
 <main id="main">
 {% for section in sections %}
-<section id="{{ section.name }}" class="{{ 'wide' if section.wide }}"
+<section id="{{ section.name }}" class="{{ section.shape }}"
  aria-labelledby="h-{{ section.name }}">
 <h2 id="h-{{ section.name }}"><a href="{{ section.address }}">{{ section.title }}</a></h2>
 {% if section.about %}<p>{{ section.about }}</p>{% endif %}

@@ -33,9 +33,8 @@ class Tick:
     """Its end, in milliseconds since the epoch, as browsers count."""
     load: float
     completed: float
-    ahead: float
-    """The time that the forecast is for."""
     forecast: float
+    """The load that was expected up to the horizon of the forecast."""
     planned: float
     """The forecast with its margin: the load that cores are planned for."""
     backlog: float
@@ -64,13 +63,11 @@ def tick_of(record: Record, totals: RunTotals) -> Tick:
     """The numbers of a record; `totals` already contain it."""
     tick, latency = record.measurement, record.measurement.latency
     forecast = record.beliefs.get("forecast_rate", _NONE)
-    horizon_s = record.beliefs.get("horizon_s", 0.0)
     shed = sum(source.shed for source in tick.sources)
     return Tick(
         time=1000.0 * tick.at_s,
         load=tick.arrival_rate,
         completed=tick.processed_rate,
-        ahead=1000.0 * (tick.at_s + horizon_s),
         forecast=forecast,
         planned=forecast * record.beliefs.get("margin", 1.0),
         backlog=tick.backlog_rows,

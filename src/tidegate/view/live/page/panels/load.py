@@ -1,4 +1,4 @@
-"""The load, and what was forecast for each moment, with the margin that cores are planned for."""
+"""The load, and the forecast at each moment, with the margin that cores are planned for."""
 
 from typing import Any
 
@@ -11,14 +11,14 @@ class LoadPanel(PagePanel):
 
     name = "load"
     title = "Load"
-    about = "Rows per second. The band is the load that cores are planned for."
+    about = "Rows per second. The band is what was expected next, and planned for."
 
     def drawn(self) -> Any:
-        """The chart. A forecast is drawn at the time that it is for."""
+        """The chart. A forecast is drawn at the time at which it was made."""
         source = self.sources.ticks
         chart = live_chart(self.sources, "rows/s", 230)
         chart.varea(
-            x="ahead",
+            x="time",
             y1="forecast",
             y2="planned",
             source=source,
@@ -26,7 +26,7 @@ class LoadPanel(PagePanel):
             fill_alpha=0.22,
             legend_label="forecast",
         )
-        line(chart, source, "forecast", "forecast", GREEN, x="ahead", line_width=1.4)
+        line(chart, source, "forecast", "forecast", GREEN, line_width=1.4)
         line(chart, source, "completed", "completed", ORANGE, line_width=1.2, line_alpha=0.7)
         arrived = line(chart, source, "load", "arrived", BLUE, line_width=2.6)
         tips = {

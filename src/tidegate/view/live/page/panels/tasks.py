@@ -1,6 +1,6 @@
 """Operators: their tasks, and the share of the rows that the hottest shard has."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
 
 from tidegate.control.measurement import Measurement, OperatorMeasurement
@@ -32,6 +32,8 @@ class TasksPanel(PagePanel):
         " that one shard has."
     )
 
+    tall = True
+
     def drawn(self) -> Any:
         """A table of the last tick, and two charts that get a line for each operator."""
         self._table = part()
@@ -46,23 +48,19 @@ class TasksPanel(PagePanel):
         record = self.feed.record
         if record is not None:
             show(self._table, table_of(record.measurement))
-            self._draw(self._tasks, "tasks", [one.name for one in record.measurement.operators])
-            keyed = [one.name for one in record.measurement.operators if one.shard_rows]
-            self._draw(self._hottest, "hottest", keyed)
+            self._draw(self._tasks, "tasks", self.sources.operators)
+            self._draw(self._hottest, "hottest", self.sources.hottest)
 
-    def _draw(self, chart: Any, column: str, names: Iterable[str]) -> None:
+    def _draw(self, chart: Any, column: str, sources: Mapping[str, Any]) -> None:
         """A line for each operator that has none yet; it looks the same in both charts."""
-        for name in names:
+        for name, source in sources.items():
             if name not in self._looks and len(self._looks) < len(LINES):
                 self._looks[name] = LINES[len(self._looks)]
             if (name, column) in self._drawn or name not in self._looks:
                 continue
-            if name not in self.sources.operators:
-                continue
             self._drawn.add((name, column))
             colour, dash = self._looks[name]
             label = name if len(name) <= 24 else f"{name[:23]}…"
-            source = self.sources.operators[name]
             one = steps(chart, source, column, label, colour, line_dash=dash)
             finished(chart, one, {label: f"@{column}{{0.[0]}}"})
 
