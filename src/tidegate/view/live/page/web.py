@@ -1,5 +1,6 @@
 """The addresses of a page: Bokeh's documents and scripts, and the metrics beside them."""
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from bokeh.application import Application
@@ -50,6 +51,8 @@ def web_application(page: "Page") -> Any:
         PageSession(document, page.feeds, pipeline, plot)
 
     silence(MISSING_RENDERERS)  # charts of operators begin empty
+    # A tab that is closed is no concern of the driver's log.
+    logging.getLogger("bokeh.server.views.ws").setLevel(logging.ERROR)
     origins = [f"{name}:*" for name in _LOCAL_NAMES] if page.address.loopback else ["*"]
     application = BokehTornado(
         {"/": Application(FunctionHandler(visited))},
