@@ -108,6 +108,11 @@ class Run:
         """
         return None if self.loop is None else self.loop.control_failure
 
+    @property
+    def page(self) -> str | None:
+        """The address of the live page, with its token if it has one; None without a page."""
+        return None if self.loop is None else self.loop.page
+
     def rescale(self, operator: str, tasks: int) -> None:
         """Change the number of tasks of an operator, from its next micro-batch on."""
         self._raise_failure()

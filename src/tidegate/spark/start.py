@@ -38,6 +38,7 @@ from tidegate.spark.loop.assembly import assembly_of
 from tidegate.spark.loop.loop import ControlLoop
 from tidegate.spark.loop.negotiate import executors_up, task_cpus
 from tidegate.spark.loop.reach import check_reach
+from tidegate.spark.loop.served_page import check_page, serve_page
 from tidegate.spark.master import parse_master
 from tidegate.spark.options import StartOptions, describe, filled, option, takes
 from tidegate.spark.owner.epochs import Epochs
@@ -74,6 +75,7 @@ def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run
     if given["target"] is not None:
         assembly = assembly_of(session, given, classes=_classes(graph))
         check_reach(session, assembly, checkpoint, (trigger_ms or 0) / 1e3)
+        check_page(given["page"])
         rehearse(assembly)
     else:
         _refuse_without_target(given)
@@ -84,6 +86,7 @@ def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run
             run._begin(name, _query(graph, session, part, trigger_ms))
         if assembly is not None:
             run.loop = loop = ControlLoop(run, session, assembly, checkpoint)
+            serve_page(loop, graph.name, given["page"])
             loop.start()
     except BaseException:
         with suppress(TidegateError):  # the error that is raised already says what happened
@@ -109,7 +112,9 @@ def _usable(checkpoint: str) -> Iterator[None]:
 
 def _refuse_without_target(given: Mapping[str, Any]) -> None:
     """Refuse options that say how to keep a target when no target is given."""
-    without = ("cores", "executors", "policy", "capacity", "excluded", "floors", "dry_run", "shed")
+    without = (
+        "cores", "executors", "policy", "capacity", "excluded", "floors", "dry_run", "shed", "page"
+    )  # fmt: skip
     named = [name for name in without if given[name] != option(name).default]
     if named:
         raise AskedWrongly(

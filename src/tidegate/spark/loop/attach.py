@@ -31,6 +31,7 @@ from tidegate.spark.loop.negotiate import (
     executors_expected,
 )
 from tidegate.spark.loop.recorder import recorder
+from tidegate.spark.loop.served_page import check_page, serve_page
 from tidegate.spark.loop.ticker import Ticker
 from tidegate.spark.master import Master, parse_master
 from tidegate.spark.measure.attached_meter import AttachedMeter
@@ -77,6 +78,7 @@ def _attached(
     queries = AttachedQueries(running)
     if given["target"] is None:
         raise AskedWrongly("attach needs a target: give target='5 seconds'")
+    check_page(given["page"])
     master = parse_master(str(session.sparkContext.master))
     assembly = assembly_of(session, {**given, "dry_run": given["dry_run"] or master.in_one_process})
     with _ONE_AT_A_TIME:
@@ -108,6 +110,7 @@ def _attached(
             place=None if given["records"] is None else Durable(str(given["records"])),
             note=note,
         )
+        serve_page(attachment, attachment.name, given["page"])
         if isinstance(negotiator, ExecutorNegotiator):
             scale(application, ATTACHMENT, lambda: attachment.attached)
         _ATTACHED[application] = attachment
@@ -156,6 +159,7 @@ class Attachment(Ticker):
         super().__init__(
             controller, negotiator, name=str(name), tick_s=tick_s, writer=writer, place=place
         )
+        self.name = str(name)
         self.meter = meter
         self._queries = queries
         self._context: Any = session.sparkContext._jsc.sc()
