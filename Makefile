@@ -13,7 +13,7 @@ CODE := src tests benchmarks $(wildcard examples)
 
 help:
 	@echo "make demo    a pipeline on Spark under a surge, 90 seconds (ARGS='--seconds 30' adds options)"
-	@echo "make test    all tests: units, simulations, Spark"
+	@echo "make test    all tests: units, simulations, the live page in a browser, Spark"
 	@echo "make unit    the tests of single parts, without Spark"
 	@echo "make apps    the papers' applications on Spark, each checked against its reference"
 	@echo "make faults  many seeds of the commit protocol under imitated faults (SEEDS=100000)"
@@ -33,7 +33,7 @@ demo: $(VENV)/.runtime java
 # Two workers side by side; each worker of the Spark tests has a Spark session of its own.
 test: $(VENV)/.dev java
 	@$(compiled)
-	@$(ENV) $(BIN)/python -m pytest tests/unit tests/simulations -n 2 --dist loadfile $(ARGS)
+	@$(ENV) $(BIN)/python -m pytest tests/unit tests/simulations tests/browser -n 2 --dist loadfile $(ARGS)
 	@$(ENV) $(BIN)/python -m pytest tests/faults -n 2 --dist worksteal $(ARGS)
 	@$(ENV) $(BIN)/python -m pytest tests/spark -m 'not experiment' -n 2 --dist worksteal $(ARGS)
 
@@ -52,7 +52,7 @@ faults: $(VENV)/.dev
 ROUNDS ?= 20
 chaos: $(VENV)/.dev java
 	@TIDEGATE_CHAOS_ROUNDS=$(ROUNDS) $(ENV) $(BIN)/python -m pytest tests/spark/test_chaos.py \
-		tests/spark/kafka/test_chaos.py tests/spark/test_master_gone.py tests/spark/loop/test_executors.py -rP $(ARGS)
+		tests/spark/kafka/test_chaos.py tests/spark/test_master_gone.py tests/spark/loop/test_executors.py tests/spark/batch/test_uneven.py -rP $(ARGS)
 
 MINUTES ?= 20
 soak: $(VENV)/.dev java

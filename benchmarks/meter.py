@@ -7,6 +7,9 @@ count the stamps of a block of rows (every row, N_m = 1, and N_m = 10) over the 
 takes for such a block. The share of the traces is what they add to the stages of such a block on
 Spark. Where a single cut follows, the last operator in front of it tells the driver which traces
 leave it. Where rows go on to a further cut or into a loop, a hidden column carries the traces.
+
+The share of the live page is the time to take each record of the run, to bring one open browser up
+to date, with all that is sent to it, and to answer Prometheus, once a second.
 """
 
 import tempfile
@@ -14,14 +17,18 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from bokeh.document import Document
+from bokeh.protocol import Protocol
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidegate.benching import Bench, Options, at_most
+from tidegate.control.record import Record
 from tidegate.pipelines.functions import count
 from tidegate.pipelines.stream import pipeline
 from tidegate.spark.batch.keyed_task import traced_keys
@@ -30,6 +37,9 @@ from tidegate.spark.loop.loop import ControlLoop
 from tidegate.spark.measure.stamps import ArrivalSample
 from tidegate.spark.session import session
 from tidegate.spark.start import start
+from tidegate.view.live.metrics import Exposition
+from tidegate.view.live.page.document import PageSession
+from tidegate.view.live.page.feed import Feed
 
 CORES = 2
 ROWS = 200_000
@@ -66,6 +76,8 @@ class Metered:
     """The meter's time in a second of the run."""
     block_core_s: float
     """Core time of a batch of the first segment."""
+    records: list[Record]
+    """One for each second of the run."""
 
 
 def metered(spark: SparkSession, feed: Path, scratch: Path, batches: int, cut: bool) -> Metered:
@@ -92,10 +104,29 @@ def metered(spark: SparkSession, feed: Path, scratch: Path, batches: int, cut: b
         while len(live.results()) < batches and not live.awaitTermination(0.1):
             pass
         spent_s, run_s = loop.meter.spent_s, time.monotonic() - began_s
+        records = list(loop.records)
         durations = [result.duration_s for result in live.results()][batches // 3 :]
     finally:
         live.stop()
-    return Metered(1000 * spent_s / run_s, float(np.median(durations)) * CORES)
+    return Metered(1000 * spent_s / run_s, float(np.median(durations)) * CORES, records)
+
+
+def page_ms(records: list[Record], repeats: int) -> float:
+    """Milliseconds of CPU for a record: on the page of one open browser, and in the metrics."""
+    feed, document, changes = Feed("metered"), Document(), list[Any]()
+    feed.add(records[0])
+    session = PageSession(document, [feed], "", "")
+    exposition = Exposition(lambda: [seen] if (seen := feed.watched()) else [])
+    document.on_change(changes.append)
+    began_s = time.process_time()
+    for record in records * repeats:
+        feed.add(record)
+        session.update()
+        if changes:
+            Protocol().create("PATCH-DOC", changes).content  # noqa: B018 (it is serialised here)
+        changes.clear()
+        exposition.text()
+    return 1000 * (time.process_time() - began_s) / (len(records) * repeats)
 
 
 KINDS = ("plain", "told", "carried")
@@ -165,10 +196,12 @@ def run(options: Options) -> Bench:
         cut = metered(spark, feed, Path(scratch), batches, cut=True)
         traces = traces_core_s(spark, feed / "00000.parquet", repeats // 2)
     each, tenth = stamp_s(1, repeats), stamp_s(10, repeats)
+    shown_ms = page_ms(plain.records, max(1, 10 * repeats // len(plain.records)))
     rows = f"{ROWS:,} rows"
     results = [
         {"part": "driver: the meter, a second of run", "ms": round(plain.driver_ms, 3)},
         {"part": "driver: the meter, a second of run with a cut", "ms": round(cut.driver_ms, 3)},
+        {"part": "driver: the live page and metrics, a second of run", "ms": round(shown_ms, 3)},
         {"part": f"tasks: stamps of {rows}, N_m = 1", "ms": round(1000 * each, 3)},
         {"part": f"tasks: stamps of {rows}, N_m = 10", "ms": round(1000 * tenth, 3)},
         *(
@@ -187,6 +220,7 @@ def run(options: Options) -> Bench:
         results,
         [
             at_most("share of the cores, driver", driver, 0.01),
+            at_most("share of the cores, live page and metrics", shown_ms / 1000 / CORES, 0.01),
             at_most("share of a batch, stamps of every row", stamps, 0.01),
             at_most("both together", driver + stamps, 0.01),
             at_most("share of a batch, traces on the way to a cut", told, 0.01),

@@ -14,6 +14,7 @@ from tidegate.commands.calibrate import calibrate
 from tidegate.commands.demo import demo
 from tidegate.commands.explain import explain
 from tidegate.commands.output import complain, err, out
+from tidegate.commands.page import page
 from tidegate.commands.paper import paper
 from tidegate.commands.plan import plan
 from tidegate.commands.planetlab import planetlab
@@ -72,6 +73,7 @@ app.command("plan")(plan)
 app.command("simulate")(simulate)
 app.command("state")(state)
 app.command("explain")(explain)
+app.command("page")(page)
 app.command("replay")(replay)
 app.command("whatif")(whatif)
 app.command("backtest")(backtest)

@@ -8,11 +8,13 @@ that reads or writes these files.
 """
 
 import json
+import math
 import os
 import re
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -370,6 +372,80 @@ def read_readable(
     if not records:
         raise _nothing_yet(where)
     return ReadableRecords(tuple(records), left_out)
+
+
+class FollowedRecords:
+    """The records of a run that may go on: all there are first, then those that are new."""
+
+    def __init__(self, where: str | Path | Directory) -> None:
+        self._where = where
+        self._file: BinaryIO | None = None
+        self._rest = b""
+        """The beginning of a line that is still being written."""
+        self._last_s = -math.inf
+
+    def all(self) -> ReadableRecords:
+        """Those that are there now."""
+        if not isinstance(self._where, Directory):
+            # Opened first: what is written while we read is found again, and told by its time.
+            self._open()
+        reading = read_readable(self._where)
+        self._last_s = reading.records[-1].measurement.at_s
+        return reading
+
+    def fresh(self) -> list[Record]:
+        """Those that came since the last call, as far as they can be read."""
+        if isinstance(self._where, Directory):
+            found = list(read_readable(self._where, newest_parts=2).records)
+        else:
+            found = self._appended()
+        found = [record for record in found if record.measurement.at_s > self._last_s]
+        if found:
+            self._last_s = found[-1].measurement.at_s
+        return found
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _current(self) -> Path:
+        where = Path(str(self._where))
+        return where / CURRENT if where.is_dir() else where
+
+    def _open(self) -> None:
+        self.close()
+        self._rest = b""
+        try:
+            self._file = self._current().open("rb")
+        except FileNotFoundError:
+            return
+        self._file.seek(0, os.SEEK_END)
+
+    def _appended(self) -> list[Record]:
+        """What was appended; after a rotation, the rest of the old file and the new one."""
+        content = self._rest + (b"" if self._file is None else self._file.read())
+        if self._rotated():
+            self._open()
+            if self._file is not None:
+                self._file.seek(0)
+                content += b"\n" + self._file.read()
+        *lines, self._rest = content.split(b"\n")
+        records = []
+        for number, line in enumerate(lines, start=1):
+            if line.strip():
+                with suppress(TidegateError):  # a damaged line, which `explain` describes
+                    records.append(_record(self._current(), number, line))
+        return records
+
+    def _rotated(self) -> bool:
+        """Whether new records go to another file than the one that is open."""
+        try:
+            now = self._current().stat().st_ino
+        except FileNotFoundError:
+            return False
+        return self._file is None or os.fstat(self._file.fileno()).st_ino != now
 
 
 def _lines(numbers: list[int]) -> str:

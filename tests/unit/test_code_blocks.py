@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 import tidegate as tg
@@ -27,7 +28,7 @@ from tidegate.commands.networkfile import read_network
 from tidegate.spark.options import AttachOptions, StartOptions
 
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]
-LANGUAGES = ("python", "bash", "", "json", "toml", "text")
+LANGUAGES = ("python", "bash", "", "json", "toml", "yaml", "text")
 """Nothing behind the fence stands for commands, as `bash` does."""
 OTHERS = ("pip", "git", "cd", "spark-submit")
 """Programs of others, which are not looked into."""
@@ -119,6 +120,11 @@ def test_python_compiles_and_calls_what_exists(block: Block) -> None:
 @pytest.mark.parametrize("block", of("json"))
 def test_json_is_json(block: Block) -> None:
     json.loads(block.text)
+
+
+@pytest.mark.parametrize("block", of("yaml"))
+def test_yaml_is_yaml(block: Block) -> None:
+    assert yaml.safe_load(block.text)
 
 
 @pytest.mark.parametrize("block", of("toml"))

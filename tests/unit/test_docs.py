@@ -203,6 +203,7 @@ PLAIN = frozenset(
     dynamics exchange instant moving paradigm parameter scaling skew
     age noted unshed
     averages comparison contender deviation mean policies printed usage
+    address document network served server shared web
     answering child client ivy jar kafka produce produced producing relock setting
     config ending flag launch script submit
     """,

@@ -30,6 +30,7 @@ BELOW = {
         "control",
         "recording",
         "logs",
+        "view",
     },
     "view": {"errors", "units", "control"},
 }

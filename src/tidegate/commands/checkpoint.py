@@ -1,5 +1,6 @@
 """Reads the records of a checkpoint, or says why there are none."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from rich.text import Text
@@ -12,16 +13,25 @@ from tidegate.recording import Directory, ReadableRecords, has_records, read_rea
 
 def read_checkpoint(checkpoint: str) -> ReadableRecords:
     """The records that can be read; the others are reported on standard error."""
-    if "://" in checkpoint and not checkpoint.startswith("file://"):
-        reading = read_readable(_remote(checkpoint))
-    else:
-        where = Path(checkpoint.removeprefix("file://"))
-        if where.is_dir() and not has_records(path.name for path in where.iterdir()):
-            raise AskedWrongly(_why_none(str(where), str(where.absolute())))
-        reading = read_readable(where)
-    for sentence in reading.left_out:
-        err.print(Text(f"tidegate: {sentence}", style="yellow"), soft_wrap=True)
+    reading = read_readable(records_place(checkpoint))
+    tell_left_out(reading.left_out)
     return reading
+
+
+def records_place(checkpoint: str) -> Path | Directory:
+    """Where the records of a checkpoint are; one that has none is refused, with the reason."""
+    if "://" in checkpoint and not checkpoint.startswith("file://"):
+        return _remote(checkpoint)
+    where = Path(checkpoint.removeprefix("file://"))
+    if where.is_dir() and not has_records(path.name for path in where.iterdir()):
+        raise AskedWrongly(_why_none(str(where), str(where.absolute())))
+    return where
+
+
+def tell_left_out(sentences: Iterable[str]) -> None:
+    """Say on standard error which lines could not be read."""
+    for sentence in sentences:
+        err.print(Text(f"tidegate: {sentence}", style="yellow"), soft_wrap=True)
 
 
 def _remote(url: str) -> Directory:

@@ -5,15 +5,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tidegate.commands.oracle import oracle_of
 from tidegate.commands.output import Json, err, out, print_json
+from tidegate.commands.page import DEFAULT_PORT, open_page
 from tidegate.control.names import policy_name
 from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.spark.options import option
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tidegate.apps.surge import Surge
-    from tidegate.sim.microbatch.oracle import Oracle
+    from tidegate.control.control_failure import ControlFailure
+    from tidegate.control.record import Record
     from tidegate.spark.master import Master
+    from tidegate.view.live.page.shared import PlaceOnPage
+    from tidegate.view.live.terminal import LiveView
 
 POLICY = option("policy")
 
@@ -33,6 +40,12 @@ def demo(
     kafka: Annotated[
         bool, typer.Option("--kafka", help="Send the rows through a real Kafka broker.")
     ] = False,
+    page: Annotated[
+        bool, typer.Option("--page", help="Serve a live page for a browser during the run.")
+    ] = False,
+    port: Annotated[
+        int, typer.Option(help="Port of the live page; 0 takes any free one.")
+    ] = DEFAULT_PORT,
     json: Json = False,
 ) -> None:
     """Run a pipeline whose load rises fourfold and falls again, and watch it hold its target.
@@ -52,10 +65,11 @@ def demo(
 
     policy = policy_name(policy)
     profile = None if rate is None else parse_profile(rate)
-    place = parse_master(master)
-    most = min(CORES[1], place.cores or CORES[1])
+    where = parse_master(master)
+    most = min(CORES[1], where.cores or CORES[1])
     if kafka:
-        _require_kafka(place)
+        _require_kafka(where)
+    place = open_page(port, "demo") if page else None
     beside = "a Kafka broker and " if kafka else ""
     err.print(
         f"starting {beside}Spark on {master}, and warming up ...", highlight=False, markup=False
@@ -63,6 +77,7 @@ def demo(
     spark = session(master, "tidegate demo", kafka=kafka)
     try:
         with LiveView(err, TARGET_S, "tidegate demo") as live:
+            shown, failed = _shown(live, place)
             surge = run_surge(
                 spark,
                 seconds,
@@ -71,8 +86,8 @@ def demo(
                 cores=(min(CORES[0], most), most),
                 seed=seed,
                 kafka=kafka,
-                on_record=live.show,
-                on_failure=live.show_failure,
+                on_record=shown,
+                on_failure=failed,
             )
     finally:
         spark.stop()
@@ -80,6 +95,25 @@ def demo(
     _tell(surge, asked, picture, json)
     if surge.interrupted:
         raise KeyboardInterrupt  # the command line ends with the code for it
+
+
+def _shown(
+    live: "LiveView", place: "PlaceOnPage | None"
+) -> "tuple[Callable[[Record], None], Callable[[ControlFailure], None]]":
+    """What is called with each record and each failure: the terminal, and the page if any."""
+    if place is None:
+        return live.show, live.show_failure
+    feed = place.feed
+
+    def shown(record: "Record") -> None:
+        feed.add(record)
+        live.show(record)
+
+    def failed(failure: "ControlFailure") -> None:
+        feed.failed(failure)
+        live.show_failure(failure)
+
+    return shown, failed
 
 
 def _require_kafka(place: "Master") -> None:
@@ -112,7 +146,7 @@ def _tell(surge: "Surge", asked: dict[str, Any], picture: str, json: bool) -> No
         "shed": 0,
         "verified": surge.verified,
     }
-    least = _least(surge)
+    least = oracle_of(surge.records)
     if least is not None:
         document["oracle_core_seconds"] = round(least.core_seconds, 1)
         document["oracle_within_target"] = round(least.within, 4)
@@ -145,21 +179,3 @@ def _tell(surge: "Surge", asked: dict[str, Any], picture: str, json: bool) -> No
             out.print(f"picture: {picture}", highlight=False)
     if not surge.verified:
         raise TidegateError("the state differs from a count of the same rows outside the pipeline")
-
-
-def _least(surge: "Surge") -> "Oracle | None":
-    """The least core-seconds that hold the target; None if the run was too short to tell."""
-    from tidegate.control.assembly import Assembly
-    from tidegate.sim.microbatch.recorded import recorded_world
-
-    document = surge.records[0].assembly
-    if document is None:
-        return None
-    assembly = Assembly.of(document)
-    try:
-        found = recorded_world(surge.records).oracle(
-            assembly.target, assembly.bounds, assembly.cores_per_executor
-        )
-    except AskedWrongly:
-        return None
-    return found if found.core_seconds > 0.0 else None

@@ -16,7 +16,8 @@ from tidegate.sim.microbatch.oracle import Oracle
 from tidegate.sim.microbatch.pipeline import simulate
 from tidegate.sim.microbatch.recorded import RecordedWorld, recorded_world
 from tidegate.view.figures import milliseconds, rounded
-from tidegate.view.summary import Statistic, summarise
+from tidegate.view.judge import Statistic
+from tidegate.view.summary import summarise
 
 _SEEDS = 8
 _SIMULATED_S = 6 * 3600.0

@@ -94,6 +94,14 @@ class ControlOptions(TypedDict, total=False):
         ),
     ]
     dry_run: Annotated[bool, Option("Decide and record, but change nothing.", False)]
+    page: Annotated[
+        int | str | None,
+        Option(
+            "Serve a live page and Prometheus metrics at this port of 127.0.0.1; 0 takes any free"
+            " one. 'HOST:PORT' listens elsewhere and asks for a token. Pipelines of one process"
+            " with the same port share a page."
+        ),
+    ]
     approve: Annotated[
         Approval | None,
         Option(

@@ -110,6 +110,11 @@ class Run:
         """
         return None if self.loop is None else self.loop.control_failure
 
+    @property
+    def page(self) -> str | None:
+        """The address of the live page, with its token if it has one; None without a page."""
+        return None if self.loop is None else self.loop.page
+
     @takes(StartOptions, CHANGEABLE)
     def update(self, **options: Unpack[StartOptions]) -> None:
         """Change settings of the running pipeline, from its next tick on.

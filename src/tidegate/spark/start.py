@@ -38,6 +38,7 @@ from tidegate.spark.loop.assembly import assembly_of
 from tidegate.spark.loop.loop import ControlLoop
 from tidegate.spark.loop.negotiate import executors_up, task_cpus
 from tidegate.spark.loop.reach import check_reach
+from tidegate.spark.loop.served_page import check_page, serve_page
 from tidegate.spark.loop.settings import LoopSettings
 from tidegate.spark.master import parse_master
 from tidegate.spark.options import StartOptions, describe, filled, option, takes
@@ -73,6 +74,7 @@ def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run
         sources = check_sources(graph, session, checkpoint)
     settings = assembly = None
     if given["target"] is not None:
+        check_page(given["page"])
         checks = _checks(graph, session, checkpoint, trigger_ms)
         settings = LoopSettings.of(StartOptions, given, checks)
         assembly = settings.assembly
@@ -85,6 +87,7 @@ def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run
             run._begin(name, _query(graph, session, part, trigger_ms))
         if settings is not None:
             run.loop = loop = ControlLoop(run, session, settings, checkpoint)
+            serve_page(loop, graph.name, given["page"])
             loop.start()
     except BaseException:
         with suppress(TidegateError):  # the error that is raised already says what happened
@@ -127,7 +130,7 @@ def _refuse_without_target(given: Mapping[str, Any]) -> None:
     """Refuse options that say how to keep a target when no target is given."""
     without = (
         *("cores", "executors", "policy", "capacity", "excluded", "floors", "dry_run", "shed"),
-        "approve",
+        *("approve", "page"),
     )
     named = [name for name in without if given[name] != option(name).default]
     if named:

@@ -36,6 +36,8 @@ class Loop(Protocol):
     """The error that ended the loop early, if any."""
     control_failure: ControlFailure | None
     """The failure that control has not recovered from yet; None while it works."""
+    page: str | None
+    """The address of its live page, if it has one."""
 
     @property
     def ticks_here(self) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 from rich.table import Table
 
@@ -12,12 +12,10 @@ from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly
 from tidegate.view.changes import WantedChange, changes_of
 from tidegate.view.figures import milliseconds, rounded
+from tidegate.view.judge import Judge, Statistic
 from tidegate.view.lag import most_behind
 from tidegate.view.percentiles import pooled_quantile
 from tidegate.view.sizes import readable
-
-Statistic = Literal["mean", "p50", "p95", "p99"]
-"""Which number of a tick's latency is compared with the target."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,23 +268,12 @@ def _most_cores(records: Sequence[Record]) -> int:
 def _judged(
     records: Sequence[Record], warm_s: float, statistic: Statistic
 ) -> Iterator[tuple[float, bool]]:
-    """The length of each tick that can be judged, and whether it met its target.
-
-    A tick that completed no row while rows waited counts with the last latency or the time since,
-    whichever is longer, so that a stall does not look like silence. With no row waiting there is
-    nothing to judge.
-    """
-    last_s, last_at_s = 0.0, _start_s(records)
+    """The length of each tick that can be judged, and whether it met its target."""
+    judge = Judge(_start_s(records), statistic)
     for record in records:
-        tick = record.measurement
-        if tick.latency is not None:
-            last_s, last_at_s = float(getattr(tick.latency, f"{statistic}_s")), tick.at_s
-        elif tick.backlog_rows <= 0:
-            last_s, last_at_s = 0.0, tick.at_s
-            continue
-        latency_s = max(last_s, tick.at_s - last_at_s)
-        if record.target_s is not None and _counts(tick, warm_s):
-            yield tick.interval_s, latency_s <= record.target_s
+        met = judge.met(record)
+        if met is not None and _counts(record.measurement, warm_s):
+            yield record.measurement.interval_s, met
 
 
 def _start_s(records: Sequence[Record]) -> float:

@@ -32,6 +32,7 @@ SMALL = CalibrationPlan(
 CAN_BE_FULL = [one.name for one in applications() if one.behind is not None]
 
 
+@pytest.mark.experiment
 def test_an_application_is_measured_on_each_number_of_cores(spark) -> None:
     found = calibrate(spark, application_flow("grep", stretch=True), SMALL)
     assert [(one.cores, one.use) for one in found.runs] == [(1, "fit"), (2, "fit"), (3, "check")]

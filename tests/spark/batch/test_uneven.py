@@ -8,7 +8,7 @@ import pytest
 
 from tests.helpers.places import HELPERS
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.experiment]
 DRIVER = HELPERS / "uneven_driver.py"
 
 

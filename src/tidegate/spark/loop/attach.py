@@ -31,6 +31,7 @@ from tidegate.spark.loop.negotiate import (
     executors_expected,
 )
 from tidegate.spark.loop.recorder import recorder
+from tidegate.spark.loop.served_page import check_page, serve_page
 from tidegate.spark.loop.settings import LoopSettings
 from tidegate.spark.loop.ticker import Ticker
 from tidegate.spark.master import Master, parse_master
@@ -78,6 +79,7 @@ def _attached(
     queries = AttachedQueries(running)
     if given["target"] is None:
         raise AskedWrongly("attach needs a target: give target='5 seconds'")
+    check_page(given["page"])
     master = parse_master(str(session.sparkContext.master))
 
     def assembled(given: Mapping[str, Any]) -> Assembly:
@@ -115,6 +117,7 @@ def _attached(
             place=None if given["records"] is None else Durable(str(given["records"])),
             note=note,
         )
+        serve_page(attachment, attachment.name, given["page"])
         if isinstance(negotiator, ExecutorNegotiator):
             scale(application, ATTACHMENT, lambda: attachment.attached)
         _ATTACHED[application] = attachment
@@ -169,6 +172,7 @@ class Attachment(Ticker):
             place=place,
             settings=settings,
         )
+        self.name = str(name)
         self._session = session
         self.meter = meter
         self._queries = queries

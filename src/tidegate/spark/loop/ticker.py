@@ -69,6 +69,10 @@ class Ticker(ABC):
         again with the next record."""
         self.failure_watchers: list[Callable[[ControlFailure], None]] = []
         """Functions called after every failed tick, in the loop's thread."""
+        self.at_end: list[Callable[[], None]] = []
+        """Functions called when the loop is stopped."""
+        self.page: str | None = None
+        """The address of the live page that shows it, if one does."""
         self.failure: BaseException | None = None
         """What ended the loop for good; an exception in a tick does not."""
         self.control_failure: ControlFailure | None = None
@@ -185,6 +189,8 @@ class Ticker(ABC):
             self._writing.call(self._writer.close)
         if self._learning is not None and not self._thread.is_alive():
             self._learning.close()
+        while self.at_end:
+            self._isolation(self.at_end[-1]).call(self.at_end.pop())
 
     def hurry(self, patience_s: float) -> bool:
         """Tick now, before the next one is due, and wait for it; False if that takes too long.

@@ -16,10 +16,10 @@ from tidegate.control.control_failure import ControlFailure
 from tidegate.control.measurement import Latency
 from tidegate.control.record import Record
 from tidegate.view.changes import again, changes_of, outcome_of, words_of
+from tidegate.view.judge import Statistic, judged_s
 from tidegate.view.lag import lag_words
 from tidegate.view.live.sparkline import sparkline
 from tidegate.view.sizes import readable
-from tidegate.view.summary import Statistic
 
 HISTORY = 48
 """The number of ticks in a sparkline."""
@@ -123,7 +123,7 @@ class LiveView:
             del self._notes[next(iter(self._notes))]
 
     def _judged_s(self, latency: Latency) -> float:
-        return float(getattr(latency, f"{self._statistic}_s"))
+        return judged_s(latency, self._statistic)
 
     def _target(self, record: Record) -> float | None:
         return self._target_s if record.target_s is None else record.target_s

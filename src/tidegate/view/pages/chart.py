@@ -16,14 +16,31 @@ def over_time(range_: Any) -> dict[str, Any]:
     }
 
 
-def chart_over_time(title: str, unit: str, height: int, range_: Any) -> Any:
-    """An empty chart whose values start at 0."""
+def chart_over_time(title: str, unit: str, height: int, range_: Any, **options: Any) -> Any:
+    """An empty chart whose values start at 0; options are those of a figure of Bokeh."""
     from bokeh.models import DataRange1d
     from bokeh.plotting import figure
 
     values = DataRange1d(start=0, range_padding=0.12)
-    chart = figure(title=title, height=height, y_range=values, **over_time(range_))
+    chart = figure(title=title, height=height, y_range=values, **over_time(range_) | options)
     chart.yaxis.axis_label = unit
+    return chart
+
+
+def with_legend(chart: Any) -> Any:
+    """The chart with a legend above it; a click on a name hides its line."""
+    from bokeh.models.annotations import Legend
+
+    legend = Legend(orientation="horizontal", location="top_right", click_policy="hide")
+    legend.update(
+        padding=0,
+        margin=0,
+        background_fill_color=None,
+        border_line_color=None,
+        label_text_font_size="12px",
+        spacing=14,
+    )
+    chart.add_layout(legend, "above")
     return chart
 
 

@@ -18,6 +18,8 @@ _MARGIN = 34
 _ARC = 40
 """How far edges that lead back pass below the vertices."""
 _THINNEST, _WIDEST = 1.5, 7.0
+_INK, _PAPER = "var(--ink, #1a1a1a)", "var(--paper, #fff)"
+"""Colours of the page that it is on; these where it names none."""
 
 Place = tuple[float, float]
 
@@ -31,8 +33,8 @@ def flow_svg(graph: FlowGraph, label: str) -> str:
     most = max((edge.flow_rate for edge in graph.edges), default=0.0)
     parts = [
         f'<svg role="img" aria-label="{escape(label)}" viewBox="0 0 {width:g} {height:g}"'
-        f' style="width:100%;max-width:{width:g}px;min-width:{0.6 * width:g}px"'
-        ' font-family="system-ui, sans-serif" font-size="13" fill="#1a1a1a">',
+        f' style="fill:{_INK};width:100%;max-width:{width:g}px;min-width:{0.6 * width:g}px"'
+        ' font-family="system-ui, sans-serif" font-size="13">',
         f"<title>{escape(label)}</title>",
         '<defs><marker id="flow-tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="9"'
         ' markerHeight="9" markerUnits="userSpaceOnUse" orient="auto">'
@@ -107,8 +109,8 @@ def _label(edge: FlowEdge, middle: Place) -> str:
         bold = ' font-weight="600"' if edge.load >= LIMITING_LOAD else ""
         lines = [(y - 8, first, ""), (y + 18, f"{edge.load:.0%}", bold)]
     return "".join(
-        f'<text x="{x:g}" y="{at:g}" text-anchor="middle"{weight} stroke="#fff" stroke-width="3"'
-        f' paint-order="stroke">{escape(words)}</text>'
+        f'<text x="{x:g}" y="{at:g}" text-anchor="middle"{weight} stroke-width="3"'
+        f' style="stroke:{_PAPER}" paint-order="stroke">{escape(words)}</text>'
         for at, words, weight in lines
     )
 
@@ -123,11 +125,11 @@ def _colour(edge: FlowEdge) -> str:
 
 def _vertex(one: FlowVertex, place: Place) -> str:
     x, y = place
-    fill = "#fdeee3" if one.behind else "#f4f6f8"
+    fill = "var(--behind, #fdeee3)" if one.behind else "var(--box, #f4f6f8)"
     rounded = 6 if one.tasks is not None else _HEIGHT / 2
     box = (
         f'<rect x="{x:g}" y="{y:g}" width="{_BOX}" height="{_HEIGHT}" rx="{rounded:g}"'
-        f' fill="{fill}" stroke="#888"/>'
+        f' style="fill:{fill}" stroke="#888"/>'
     )
     name = _short(one.name)
     lines = [(y + 27.0, name, ' font-weight="600"')]
@@ -135,7 +137,11 @@ def _vertex(one: FlowVertex, place: Place) -> str:
         tasks = "1 task" if one.tasks == 1 else f"{one.tasks} tasks"
         lines = [
             (y + 19.0, name, ' font-weight="600"'),
-            (y + 36.0, f"{tasks}, occupied {one.occupied:.0%}", ' fill="#555" font-size="12"'),
+            (
+                y + 36.0,
+                f"{tasks}, occupied {one.occupied:.0%}",
+                ' style="fill:var(--faint, #555)" font-size="12"',
+            ),
         ]
     return box + "".join(
         f'<text x="{x + _BOX / 2:g}" y="{at:g}" text-anchor="middle"{extra}>{escape(words)}</text>'

@@ -8,7 +8,7 @@ import numpy as np
 
 from tidegate.control.record import Record
 from tidegate.view.changes import WantedChange, changes_of, expected_of, outcome_of, words_of
-from tidegate.view.pages.chart import calm, chart_over_time, over_time
+from tidegate.view.pages.chart import calm, chart_over_time, over_time, with_legend
 from tidegate.view.pages.columns import Column, RunColumns
 from tidegate.view.pages.style import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY
 
@@ -181,15 +181,7 @@ class RunCharts:
         return self._finish(chart, line, {"waiting": "@backlog{0,0} rows"})
 
     def _chart(self, title: str, unit: str, height: int) -> Any:
-        from bokeh.models.annotations import Legend
-
-        chart = chart_over_time(title, unit, height, self._range)
-        legend = Legend(orientation="horizontal", location="top_right", click_policy="hide")
-        legend.update(
-            padding=0, margin=0, border_line_color=None, label_text_font_size="12px", spacing=14
-        )
-        chart.add_layout(legend, "above")
-        return chart
+        return with_legend(chart_over_time(title, unit, height, self._range))
 
     def _line(self, chart: Any, column: str, label: str, color: str, **style: Any) -> Any:
         drawn = {"source": self._source, "line_width": 2.0} | style

@@ -1,0 +1,1 @@
+"""The live page: a server for browsers and Prometheus, from records alone."""

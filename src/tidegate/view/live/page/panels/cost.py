@@ -1,0 +1,55 @@
+"""What the run costs: core-seconds, beside a static allocation for the peak and an oracle."""
+
+from typing import Any
+
+from tidegate.view.live.page.panel import (
+    PagePanel,
+    finished,
+    line,
+    live_chart,
+    part,
+    show,
+    stacked,
+)
+from tidegate.view.pages.style import BLUE, GREEN, RED
+
+
+class CostPanel(PagePanel):
+    """Core-seconds used so far, and what others would have used."""
+
+    name = "cost"
+    title = "Cost"
+    about = "Core-seconds used so far, beside those of the most cores if they were always there."
+
+    def drawn(self) -> Any:
+        """A sentence and a chart."""
+        from bokeh.models import ColumnDataSource
+
+        self._text = part()
+        self._chart = chart = live_chart(self.sources, "core-seconds", 200)
+        self._static = ColumnDataSource({"time": [], "static": []})
+        self._oracle = ColumnDataSource({"time": [], "oracle": []})
+        line(chart, self._static, "static", "static peak", RED, line_dash="dashed")
+        used = line(chart, self.sources.ticks, "used", "used", BLUE, line_width=2.6)
+        return stacked(self._text, finished(chart, used, {"used": "@used{0,0}"}, "0,0"))
+
+    def update(self) -> None:
+        """The sentence, and the straight lines of the others."""
+        record, totals = self.feed.record, self.feed.totals
+        if record is None or totals.cost is None:
+            return
+        static = totals.static_core_seconds
+        end_s = record.measurement.at_s
+        times = [1000.0 * (end_s - totals.seconds), 1000.0 * end_s]
+        self._static.data = {"time": times, "static": [0.0, static]}
+        words = (
+            f"{totals.core_seconds:,.0f} core-seconds: {totals.cost:.0%} of the {static:,.0f} that"
+            f" {totals.most_cores} static cores, enough for the peak, would have used."
+        )
+        least = self.feed.oracle_core_seconds
+        if least is not None:
+            if not self._oracle.data["time"]:
+                line(self._chart, self._oracle, "oracle", "oracle", GREEN, line_dash="dotted")
+            self._oracle.data = {"time": times, "oracle": [0.0, least]}
+            words += f" An oracle that knows the future would have used {least:,.0f}."
+        show(self._text, f"<p>{words}</p>")
