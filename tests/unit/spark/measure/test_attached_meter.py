@@ -109,7 +109,7 @@ def test_a_batch_during_which_executors_came_teaches_nothing(meter_of) -> None:
     meter = meter_of([query], cores=1)
     query.meter.coming = [progress(n, 93.0 + n, 1.0, 50) for n in range(7)]
     meter.measure(101.0)
-    meter._negotiator.ask(3)
+    meter.negotiator.ask(3)
     meter.measure(102.0)
     query.meter.coming = [progress(7, 100.5, 2.0, 50), progress(8, 102.5, 0.6, 50)]
     batches = meter.measure(103.2).segments[0].batches
