@@ -225,7 +225,10 @@ class Transactions:
         else:
             found = self.manifests.load(batch_id - 1)
         by_name = self.checkpoint.names.from_kept(found.versions)
-        versions = {name: by_name.get(name, Version.empty(count)) for name, count in shards.items()}
+        versions = {
+            name: by_name[name] if name in by_name else Version.empty(count)
+            for name, count in shards.items()
+        }
         names = [write.channel.name for write in self.segment.writes]
         channels = {
             name: found.channels[name] if name in found.channels else self._handed(name, batch_id)
