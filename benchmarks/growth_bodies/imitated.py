@@ -164,6 +164,8 @@ class _Work:
 
     pipeline: "ImitatedPipeline"
     batch_id: int
+    keys: np.ndarray
+    """The keys of its rows; none: its tasks are passed over, and report that nothing changed."""
     pack_s: float = 0.0
     tasks_s: list[float] = field(default_factory=list)
     packed_bytes: int = 0
@@ -185,11 +187,12 @@ class _Work:
     def write_sinks(self, check: Callable[[], None], replayed: bool) -> None:
         """Pack the tasks of each operator, and run all of them."""
         check()
-        shape = self.pipeline.shape
-        keys = self.pipeline.random.integers(0, shape.keys, shape.rows)
-        hashed = hashes(keys)
+        keys, hashed = self.keys, hashes(self.keys)
         for node in self.pipeline.segment.keyed:
             entry = self._plan.operators[node.name]
+            if not len(keys):
+                _told.add([self._nothing(node.name, task) for task in range(entry.tasks)])
+                continue
             begun_s = time.process_time()
             task = KeyedTask(
                 self.pipeline.stages[node.name],
@@ -203,6 +206,20 @@ class _Work:
             self.pack_s += time.process_time() - begun_s
             self.packed_bytes += len(content)
             self._run(content, entry, keys, hashed)
+
+    def _nothing(self, operator: str, task: int) -> TaskReport:
+        """The report of a task that had no rows."""
+        return TaskReport(
+            batch_id=self.batch_id,
+            operator=operator,
+            task=task,
+            rows_in=0,
+            rows_out=0,
+            busy_s=0.0,
+            function_s=0.0,
+            executor="imitated",
+            started_s=0.0,
+        )
 
     def _run(
         self, content: bytes, entry: OperatorPlan, keys: np.ndarray, hashed: np.ndarray
@@ -300,8 +317,13 @@ class ImitatedPipeline:
         while self._jobs:
             self._jobs.pop(next(iter(self._jobs)))()
 
-    def batch(self, *, tick: bool = True) -> Spent:
-        """Run the next micro-batch to its commit, as Spark would have it run."""
+    def batch(self, keys: np.ndarray | None = None, *, tick: bool = True) -> Spent:
+        """Run the next micro-batch to its commit, as Spark would have it run.
+
+        Without `keys`, its rows have keys by chance. With none at all, its tasks are passed over.
+        """
+        if keys is None:
+            keys = self.random.integers(0, self.shape.keys, self.shape.rows)
         number, at_s = self.next_batch, _BEGIN_S + BATCH_S * self.next_batch
         took_s: dict[Step, float] = {}
         last_s = time.process_time()
@@ -311,7 +333,7 @@ class ImitatedPipeline:
             now_s = time.process_time()
             took_s[step], last_s = now_s - last_s, now_s
 
-        work, steps = _Work(self, number), Steps(number, reached)
+        work, steps = _Work(self, number, keys), Steps(number, reached)
         done = self.transactions.run(
             number,
             work,
@@ -335,7 +357,7 @@ class ImitatedPipeline:
             commit_s=sum(took_s[one] for one in commit),
             clean_s=clean_s,
             loop_s=loop_s,
-            task_s=statistics.mean(work.tasks_s),
+            task_s=statistics.mean(work.tasks_s or [0.0]),
             packed_bytes=work.packed_bytes,
         )
 
