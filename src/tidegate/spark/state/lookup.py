@@ -49,7 +49,7 @@ def open_chains(
     """Map all pieces in the chains of these shards, newest first."""
     wanted = np.zeros((len(version.files), version.shards), dtype=np.bool_)
     numbers = [version.chains[shard] for shard in shards]
-    owners = np.repeat(np.fromiter(shards, np.int64, len(shards)), [len(one) for one in numbers])
+    owners = np.repeat(np.fromiter(shards, np.int64, len(shards)), list(map(len, numbers)))
     wanted[np.fromiter(chain.from_iterable(numbers), np.int64, len(owners)), owners] = True
     reaches: list[Reach] = []
     for number in reversed(range(len(version.files))):

@@ -134,10 +134,16 @@ class Manifests:
                     "nothing was changed; restore it from a copy of the checkpoint"
                 )
 
-    def clean(self, batch_id: int, recent: Iterable[Mapping[str, Version]]) -> None:
+    def clean(
+        self,
+        batch_id: int,
+        recent: Iterable[Mapping[str, Version]],
+        fallen: Mapping[str, Version] | None = None,
+    ) -> None:
         """Remove versions that are older than the newest `KEPT` up to this committed batch.
 
-        `recent` are the versions of those newest batches: their files stay.
+        `recent` are the versions of those newest batches: their files stay. `fallen` are those of
+        the batch before them, where they are known: then its manifest need not be read.
         """
         old = [batch for batch in self.committed() if batch <= batch_id - KEPT]
         live: dict[str, set[str]] = {}
@@ -146,7 +152,10 @@ class Manifests:
                 live.setdefault(operator, set()).update(version.names)
         for batch in old:
             try:
-                found = self._names(batch)
+                if fallen is not None and batch == batch_id - KEPT:
+                    found = {operator: version.names for operator, version in fallen.items()}
+                else:
+                    found = self._names(batch)
             except Missing:
                 continue
             for operator, names in found.items():

@@ -6,8 +6,10 @@ older one. Versions are immutable: committing a batch makes a new one from its t
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
+
+import numpy as np
 
 from tidegate.spark.state.event_times import (
     ALL,
@@ -197,12 +199,13 @@ def _renumbered(
 ) -> tuple[tuple[int, ...], ...]:
     """The chains with new numbers, when only the files with these old numbers are left.
 
-    Chains whose numbers stay as they are are not made again: files are dropped from the end of the
-    list as a rule, and there are thousands of chains.
+    There are thousands of chains, so their numbers are changed as one column.
     """
-    first = next((new for new, old in enumerate(used) if new != old), len(used))
-    renumber = {old: new for new, old in enumerate(used)}
-    return tuple(
-        tuple([renumber[number] for number in one]) if one and one[-1] >= first else one
-        for one in chains
-    )
+    if not used or used[-1] == len(used) - 1:
+        return tuple(chains)
+    number_of = np.zeros(used[-1] + 1, dtype=np.int64)
+    number_of[list(used)] = np.arange(len(used))
+    lengths = list(map(len, chains))
+    numbers = np.fromiter(chain.from_iterable(chains), np.int64, sum(lengths))
+    new = iter(number_of[numbers].tolist())
+    return tuple([tuple(islice(new, length)) for length in lengths])
