@@ -16,6 +16,7 @@ from typing import Any
 from benchmarks.growth_bodies import age, keys, on_spark
 from benchmarks.growth_bodies.curve import Curve, curves
 from benchmarks.growth_bodies.imitated import ImitatedPipeline, Shape, parts_of
+
 from tidegate.benching import Aim, Bench, Options
 from tidegate.errors import AskedWrongly, nearest
 from tidegate.spark.session import session
@@ -86,7 +87,9 @@ def on_spark_by(name: str, quick: tuple[int, ...], full: tuple[int, ...]) -> Any
         points: list[Point] = []
         for count in counts:
             shape = {name: count}
-            points.append((float(count), on_spark.compared(spark, folder, say=options.say, **shape)))
+            points.append(
+                (float(count), on_spark.compared(spark, folder, say=options.say, **shape))
+            )
         spark.stop()
         return curves(f"{name} on Spark", points)
 

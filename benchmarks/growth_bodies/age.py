@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-
 from benchmarks.growth_bodies.imitated import ImitatedPipeline, Shape, Spent
 
 SHAPE = Shape(tasks=2, shards=256, keys=1_000, rows=200)

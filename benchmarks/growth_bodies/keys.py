@@ -8,7 +8,6 @@ import statistics
 from pathlib import Path
 
 import numpy as np
-
 from benchmarks.growth_bodies.imitated import ImitatedPipeline, Shape, parts_of
 
 FILL = 1_000_000

@@ -24,7 +24,7 @@ def test_the_target_is_held_on_a_cluster_on_which_things_go_wrong() -> None:
     day = scale.run_day(load, 3600.0 * HOURS, cluster, shards=256)
     assert day.counts.failed >= 1 and day.counts.slow >= 1
     assert (day.summary.within_target or 0.0) > 0.8
-    assert day.summary.core_seconds < 2.0 * scale.least(load, 3600.0 * HOURS, 4 * NODES)
+    assert day.summary.core_seconds < 3.0 * scale.least(load, 3600.0 * HOURS, 4 * NODES)
     assert len(day.decision_ms) == 270
 
 

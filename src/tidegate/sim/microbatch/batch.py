@@ -14,7 +14,7 @@ import numpy as np
 from tidegate.control.learning.told_rate import ToldRate
 from tidegate.control.shards.balance import imbalance
 from tidegate.control.shards.route import Route
-from tidegate.sim.microbatch.cluster import Cores
+from tidegate.sim.microbatch.cluster import NodeCores
 from tidegate.sim.microbatch.kept_rows import KeptRows
 from tidegate.sim.microbatch.queue import RowQueue
 from tidegate.sim.microbatch.world import SimulatedSegment, Stage, Vector, World
@@ -105,7 +105,7 @@ def begun_batch(
     world: World,
     waves: float,
     random: np.random.Generator,
-    cores: Cores | None = None,
+    cores: NodeCores | None = None,
 ) -> SimulatedBatch:
     """A batch of a segment that begins now, with the rows that are left after shedding.
 

@@ -1,15 +1,16 @@
 """A simulated cluster whose nodes come late or never, fail, and are slow for a while.
 
 An application asks for a number of cores, and the cluster works towards that number of nodes, as
-Spark's cluster managers do: a node that fails, or that was started and never came, is replaced. Each
-node takes a time of its own to come up. In a shortage the cluster has fewer nodes to give. All of
-it follows from the seed.
+Spark's cluster managers do: a node that fails, or that was started and never came, is replaced.
+Each node takes a time of its own to come up. In a shortage the cluster has fewer nodes to give. All
+of it follows from the seed.
 """
 
 import heapq
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -44,7 +45,7 @@ class ClusterWorld:
     """The share of started nodes that take `late_times` as long."""
     late_times: float = 5.0
     lost: float = 0.0
-    """The share of started nodes that never come up; others are started for them after `retry_s`."""
+    """The share of started nodes that never come up; after `retry_s` others are started."""
     retry_s: float = 600.0
     failures_a_day: float = 0.0
     """How often a node fails in a day, on average; it is repaired after `repair_s`."""
@@ -94,7 +95,7 @@ class ClusterCounts:
     slow: int = 0
 
 
-class Cluster:
+class SimulatedCluster:
     """The nodes of one application, from event to event."""
 
     def __init__(self, world: ClusterWorld, cores: int) -> None:
@@ -190,12 +191,12 @@ class Cluster:
             luck = self._random.random()
             if luck < world.lost:
                 self.counts.lost += 1
-                self._at(at_s + world.retry_s, lambda now_s, one=number: self._given_up(one, now_s))
+                self._at(at_s + world.retry_s, partial(self._given_up, number))
                 continue
             if luck < world.lost + world.late:
                 self.counts.late += 1
                 takes_s *= world.late_times
-            self._at(at_s + takes_s, lambda now_s, one=number: self._granted(one, now_s))
+            self._at(at_s + takes_s, partial(self._granted, number))
 
     def _granted(self, number: int, at_s: float) -> bool:
         if number in self._coming:  # else the request was taken back meanwhile
@@ -222,9 +223,9 @@ class Cluster:
         self._up[number] = _Node(number)
         if world.failures_a_day > 0.0:
             lasts_s = self._random.exponential(_DAY_S / world.failures_a_day)
-            self._at(at_s + lasts_s, lambda now_s: self._fails(number, now_s))
+            self._at(at_s + lasts_s, partial(self._fails, number))
         if world.slow_a_day > 0.0:
-            self._at(at_s + self._until_slow_s(), lambda now_s: self._becomes_slow(number, now_s))
+            self._at(at_s + self._until_slow_s(), partial(self._becomes_slow, number))
 
     def _until_slow_s(self) -> float:
         return float(self._random.exponential(_DAY_S / self._world.slow_a_day))
@@ -246,18 +247,18 @@ class Cluster:
         if number in self._up:
             self.counts.slow += 1
             self._up[number].speed = 1.0 / self._world.slow_times
-            self._at(at_s + self._world.slow_s, lambda now_s: self._recovers(number, now_s))
+            self._at(at_s + self._world.slow_s, partial(self._recovers, number))
         return False
 
     def _recovers(self, number: int, at_s: float) -> bool:
         if number in self._up:
             self._up[number].speed = 1.0
-            self._at(at_s + self._until_slow_s(), lambda now_s: self._becomes_slow(number, now_s))
+            self._at(at_s + self._until_slow_s(), partial(self._becomes_slow, number))
         return False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cores:
+class NodeCores:
     """The cores that a batch runs on."""
 
     speeds: Vector = field(default_factory=lambda: np.ones(1))

@@ -21,7 +21,7 @@ from tidegate.control.shards.route import even_route, rerouted, rescaled
 from tidegate.control.shedding.keep import KEEP_ALL
 from tidegate.control.shedding.next_batch import time_gathering_s
 from tidegate.sim.microbatch.batch import RunningSegment, SimulatedBatch, begun_batch
-from tidegate.sim.microbatch.cluster import Cluster, Cores
+from tidegate.sim.microbatch.cluster import NodeCores, SimulatedCluster
 from tidegate.sim.microbatch.done_rows import DoneInputs, DoneRows
 from tidegate.sim.microbatch.kept_rows import KeptRows, kept_rows
 from tidegate.sim.microbatch.measure import (
@@ -54,9 +54,10 @@ class PipelineSimulation:
         self._world = world
         self._random = np.random.default_rng(world.seed)
         self._asked = self._granted = world.cores
-        self.cluster = None if world.cluster is None else Cluster(world.cluster, world.cores)
+        self.cluster: SimulatedCluster | None = None
         """The cluster that it runs on; None: cores are alike and never fail."""
-        if self.cluster is not None:
+        if world.cluster is not None:
+            self.cluster = SimulatedCluster(world.cluster, world.cores)
             self._asked, self._granted = self.cluster.asked, self.cluster.cores
         self._grants: list[tuple[float, int]] = []
         self._observed_grant_s: float | None = None
@@ -176,7 +177,7 @@ class PipelineSimulation:
         self._now_s = until_s
         return self._measure(begin_s, until_s)
 
-    def _advance_on(self, cluster: Cluster, begin_s: float, until_s: float) -> None:
+    def _advance_on(self, cluster: SimulatedCluster, begin_s: float, until_s: float) -> None:
         """Let time pass on a cluster, from one event to the next."""
         while True:
             at_s = min(max(cluster.next_s, begin_s), until_s)
@@ -260,7 +261,7 @@ class PipelineSimulation:
         crowd = sum(max(other.tasks.values()) for other in self._running) / self._granted
         cores = None
         if self.cluster is not None and self._world.cluster is not None and self.cluster.cores:
-            cores = Cores(self.cluster.speeds, self._world.cluster.speculation)
+            cores = NodeCores(self.cluster.speeds, self._world.cluster.speculation)
         return begun_batch(
             one,
             taken,
@@ -334,9 +335,7 @@ class PipelineSimulation:
             segments.append(
                 segment_measurement(one, ended, rate, waiting, world.starts_s, followers)
             )
-            operators += operator_measurements(
-                one, ended, rate, self._feeder(one), nodes
-            )
+            operators += operator_measurements(one, ended, rate, self._feeder(one), nodes)
             running = [] if one.batch is None else [one.batch]
             busy_s += sum(
                 batch.busy_within(begin_s, end_s)
