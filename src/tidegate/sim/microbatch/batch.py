@@ -14,6 +14,7 @@ import numpy as np
 from tidegate.control.learning.told_rate import ToldRate
 from tidegate.control.shards.balance import imbalance
 from tidegate.control.shards.route import Route
+from tidegate.sim.microbatch.cluster import NodeCores
 from tidegate.sim.microbatch.kept_rows import KeptRows
 from tidegate.sim.microbatch.queue import RowQueue
 from tidegate.sim.microbatch.world import SimulatedSegment, Stage, Vector, World
@@ -46,6 +47,9 @@ class SimulatedBatch:
     """The time that its number of tasks costs."""
     since_s: Vector = field(default_factory=lambda: np.empty(0))
     """When its rows arrived at this segment."""
+    routes_of: dict[str, Route] = field(default_factory=dict)
+    on_nodes: bool = False
+    """Whether it ran on the nodes of a simulated cluster, which may be slow."""
 
     def busy_within(self, begin_s: float, end_s: float) -> float:
         """Its core seconds of work within a span, if work is spread evenly over its duration."""
@@ -101,8 +105,12 @@ def begun_batch(
     world: World,
     waves: float,
     random: np.random.Generator,
+    cores: NodeCores | None = None,
 ) -> SimulatedBatch:
-    """A batch of a segment that begins now, with the rows that are left after shedding."""
+    """A batch of a segment that begins now, with the rows that are left after shedding.
+
+    `cores` are those of a simulated cluster; without them all cores are alike.
+    """
     segment = one.segment
     rows = float(taken.counts.sum())
     widest = max(one.tasks.values())
@@ -114,6 +122,7 @@ def begun_batch(
     for stage in segment.stages:
         tasks = one.tasks[stage.name]
         delta = 1.0
+        weights = None
         if stage.shards and stage.weights is not None:
             weights = stage.weights(at_s)
             shard_rows[stage.name] = rows * weights
@@ -126,9 +135,16 @@ def begun_batch(
         if stage.speeds:
             times = task_times(stage, tasks, one.deals.get(stage.name, ()))
             delta, spent = float(times.max() / times.mean()), float(times.sum())
+        imbalances[stage.name] = delta
+        if cores is not None:
+            loads = np.full(tasks, 1.0 / tasks)
+            if weights is not None:
+                loads = np.bincount(one.routes[stage.name], weights, tasks)
+            times = cores.times(loads)
+            # As on Spark, the imbalance of an operator is one of rows, and that of a batch of time.
+            delta, spent = float(times.max() / times.mean()), float(times.sum())
         work_s = rows * stage.row_s(tasks) * spent
         busy_s[stage.name] = work_s
-        imbalances[stage.name] = delta
         mean_s += work_s / tasks
         slowest_s += work_s * delta / tasks
         first_s = first_s or duration_s + slowest_s * waves
@@ -157,4 +173,6 @@ def begun_batch(
         imbalances=imbalances,
         slowest_s=slowest_s * waves * noise,
         starting_s=segment.per_task_s * widest * noise,
+        routes_of=dict(one.routes),
+        on_nodes=cores is not None,
     )

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from tidegate.control.shedding.classes import Worth
 from tidegate.errors import AskedWrongly
+from tidegate.sim.microbatch.cluster import ClusterWorld
 from tidegate.workload.keys import Keys
 from tidegate.workload.profile import Profile
 
@@ -137,6 +138,9 @@ class World:
     by_chance: bool = False
     """Whether the rows of a batch fall on its shards by chance, as on Spark; if not, each shard
     gets exactly its share."""
+    cluster: ClusterWorld | None = None
+    """A cluster with nodes of its own, which grants cores in the place of `grant_s`; None: cores
+    are alike, never fail, and come after `grant_s`."""
     seed: int = 1
     starts_s: float = 1_700_000_000.0
     """The epoch second of the start."""

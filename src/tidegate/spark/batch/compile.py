@@ -40,6 +40,7 @@ from tidegate.spark.shedding.sources import Intake, ShedSources
 from tidegate.spark.state.cache_place import CachePlace
 from tidegate.spark.state.files import Durable
 from tidegate.spark.state.node_cache import NodeCache
+from tidegate.spark.state.packed_version import PackedVersion
 from tidegate.spark.state.task import Keeper
 from tidegate.spark.state.version import Version
 
@@ -410,8 +411,8 @@ class Compiler:
             self._stages[node.name],
             plan.batch_id,
             plan.at_us,
-            versions[node.name],
-            entry.route,
+            PackedVersion.of(versions[node.name]),
+            np.array(entry.route, dtype=np.int32),
             self._accumulator,
             intake.shed,
         )
