@@ -46,6 +46,8 @@ from tidegate.spark.owner.epochs import Epochs
 from tidegate.spark.owner.owner import Owner, take
 from tidegate.spark.python_workers import start_workers
 from tidegate.spark.run import Run
+from tidegate.spark.s3.checks import check_exclusive
+from tidegate.spark.s3.spark_logs import check_logs, logged_offsets, logs_on
 from tidegate.spark.state.cache_place import CachePlace, check_cache, remove_caches
 from tidegate.spark.state.files import Durable
 from tidegate.spark.state.location import location_of
@@ -151,6 +153,8 @@ def _prepared(
     """Check the checkpoint, take it, and make everything ready to start the queries."""
     place = Checkpoint(Durable(checkpoint))
     check_cache(session, _cache(checkpoint, given))
+    check_exclusive(checkpoint)
+    check_logs(session, place.root)
     owner = take(Epochs(place.root.below("owner")), graph.name)
     cleaner = Cleaner(graph.name)
 
@@ -202,6 +206,9 @@ def _owned(
             owner.lease,
             cleaner,
             pipeline=graph.name,
+            logged=logged_offsets(
+                session, f"{graph.name}.{segment.name}", place.segment(segment.name).below("spark")
+            ),
         )
         part.prepare()
         segments[segment.name] = part
@@ -242,7 +249,8 @@ def _query(
     )
     if trigger_ms is not None:
         writer = writer.trigger(processingTime=f"{trigger_ms} milliseconds")
-    return writer.start()
+    with logs_on(session, place.root):
+        return writer.start()
 
 
 def _interval_ms(text: str) -> int:

@@ -95,7 +95,7 @@ class Epochs:
         content = json.dumps(mine.to_json(), separators=(",", ":")).encode()
         if not self.directory.create(_name(number), content):
             return None
-        with suppress(OSError):  # what stays costs only space
+        with suppress(OSError, TidegateError):  # what stays costs only space
             self.directory.sweep((), number - KEPT)
         return mine
 

@@ -1,0 +1,64 @@
+"""URLs of S3: three clients get the same store, bucket and directory out of one."""
+
+import pytest
+
+from tidegate.errors import AskedWrongly
+from tidegate.spark.s3.address import Address, is_s3
+from tidegate.spark.s3.connector import s3a_options
+from tidegate.spark.state.files import Durable
+
+STORE = "http://127.0.0.1:9000"
+
+
+@pytest.fixture(autouse=True)
+def no_environment(monkeypatch):
+    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize(
+    "url, yes",
+    [("s3://b/k", True), ("s3a://b", True), ("hdfs://h/s3", False), ("/s3", False), ("s3", False)],
+)
+def test_s3_is_known_by_its_scheme(url, yes):
+    assert is_s3(url) == yes
+
+
+def test_amazons_own_store_is_left_to_the_clients():
+    found = Address.of("s3a://ads/ck/one/")
+    assert (found.bucket, found.key, found.endpoint, found.region) == ("ads", "ck/one", None, None)
+    assert found.spark_url == "s3a://ads/ck/one"
+    assert found.pyarrow_url == "s3://ads/ck/one?allow_delayed_open=true"
+    assert "fs.s3a.endpoint" not in s3a_options(found)
+
+
+def test_the_environment_names_another_store_for_all_clients(monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", STORE)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    found = Address.of("s3://ads/ck")
+    assert found.endpoint == STORE
+    assert "endpoint_override=127.0.0.1%3A9000" in found.pyarrow_url
+    assert "scheme=http" in found.pyarrow_url
+    assert "region=eu-west-1" in found.pyarrow_url
+    options = s3a_options(found)
+    assert options["fs.s3a.endpoint"] == STORE
+    assert options["fs.s3a.endpoint.region"] == "eu-west-1"
+    assert options["fs.s3a.path.style.access"] == "true"
+
+
+def test_options_of_the_url_come_first(monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", STORE)
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    found = Address.of("s3://ads/ck?endpoint_override=store:8080&scheme=http&region=here")
+    assert (found.endpoint, found.region) == ("http://store:8080", "here")
+    assert "endpoint_override=store%3A8080" in found.pyarrow_url
+
+
+def test_spark_gets_no_options_and_always_s3a():
+    place = Durable("s3://ads/ck?region=here").below("segments/main")
+    assert place.location == "s3a://ads/ck/segments/main"
+
+
+def test_a_url_without_a_bucket_is_refused():
+    with pytest.raises(AskedWrongly, match="does not name a bucket; expected s3://BUCKET"):
+        Address.of("s3:///ck")
