@@ -206,6 +206,7 @@ PLAIN = frozenset(
     address document network served server shared web
     answering child client ivy jar kafka produce produced producing relock setting
     config ending flag launch script submit
+    object s3
     """,
     )
 )

@@ -47,7 +47,8 @@ from tidegate.spark.owner.owner import Owner, take
 from tidegate.spark.python_workers import start_workers
 from tidegate.spark.run import Run
 from tidegate.spark.s3.checks import check_exclusive
-from tidegate.spark.s3.spark_logs import check_logs, logged_offsets, logs_on
+from tidegate.spark.s3.spark_logs import check_logs, logs_on
+from tidegate.spark.shared_checkpoint import check_shared
 from tidegate.spark.state.cache_place import CachePlace, check_cache, remove_caches
 from tidegate.spark.state.files import Durable
 from tidegate.spark.state.location import location_of
@@ -163,6 +164,7 @@ def _prepared(
         owner.release()
 
     try:
+        check_shared(session, place.root)
         return _owned(graph, session, place, given, assembly, declared, owner, cleaner, release)
     except BaseException:
         release()
@@ -206,9 +208,6 @@ def _owned(
             owner.lease,
             cleaner,
             pipeline=graph.name,
-            logged=logged_offsets(
-                session, f"{graph.name}.{segment.name}", place.segment(segment.name).below("spark")
-            ),
         )
         part.prepare()
         segments[segment.name] = part

@@ -55,9 +55,6 @@ class SegmentRun:
     cleaner: Cleaner
     pipeline: str = ""
     """The name of the pipeline, for log lines."""
-    logged: Callable[[int], None] | None = None
-    """Raises if the offsets of a batch are not in the checkpoint as Spark has them, where its log
-    can fail without a word."""
     results: BoundedMemory[BatchResult] = field(default_factory=remembered_results)
     stopping: bool = False
     busy: Lock = field(default_factory=Lock)
@@ -146,8 +143,6 @@ class SegmentRun:
 
     def _run(self, batch: DataFrame, batch_id: int) -> None:
         steps = self.steps = Steps(batch_id, self.after_step)
-        if self.logged is not None:
-            self.logged(batch_id)
         session = with_our_settings(batch.sparkSession)
         self.anchors.session = session  # what is joined with an anchor runs in the anchor's session
         executors = working_executors(session)

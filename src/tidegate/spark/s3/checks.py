@@ -8,7 +8,7 @@ import uuid
 
 from tidegate.errors import AskedWrongly
 from tidegate.spark.s3.address import Address, is_s3
-from tidegate.spark.s3.client import Refused, ask
+from tidegate.spark.s3.client import StoreRefusal, ask
 
 _PROBE = "owner/.probe"
 _OTHER_ETAG = '"00000000000000000000000000000000"'
@@ -26,7 +26,7 @@ def check_readable(url: str) -> None:
     ask(address, "listing objects", "list_objects_v2", **listed)
     try:
         ask(address, "reading objects", "get_object", Key=_below(address, "pipeline.json"))
-    except Refused as refusal:
+    except StoreRefusal as refusal:
         if not refusal.missing:
             raise
 
@@ -55,7 +55,7 @@ def _put(address: Address, key: str, **condition: str) -> bool:
     """Put an object under a condition; returns whether the store took it."""
     try:
         ask(address, "writing objects", "put_object", Key=key, Body=b"probe", **condition)
-    except Refused as refusal:
+    except StoreRefusal as refusal:
         if refusal.status == 501 or refusal.code == "NotImplemented":
             raise _unconditional(address) from refusal
         if refusal.failed_condition or refusal.status == 409:

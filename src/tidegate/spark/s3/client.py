@@ -21,7 +21,7 @@ _DENIED = {"AccessDenied", "AllAccessDisabled", "Forbidden", "403"}
 _MISSING = {"NoSuchKey", "404"}
 
 
-class Refused(TidegateError):
+class StoreRefusal(TidegateError):
     """The store answered a request with an error."""
 
     def __init__(self, sentence: str, status: int, code: str) -> None:
@@ -42,7 +42,7 @@ class Refused(TidegateError):
         return self.status == 412
 
 
-class NotAllowed(Refused, AskedWrongly):
+class NotAllowed(StoreRefusal, AskedWrongly):
     """The store will answer like this until somebody changes a bucket, a key or a setting."""
 
 
@@ -50,7 +50,7 @@ def ask(address: Address, doing: str, operation: str, **given: Any) -> dict[str,
     """Send one request about the bucket, and return the answer.
 
     `doing` is what is tried, for errors: "writing ck/owner/0000000001.json". An answer with an
-    error raises `Refused`.
+    error raises `StoreRefusal`.
     """
     client = _client(address.endpoint, address.region)
     from botocore.exceptions import (
@@ -105,7 +105,7 @@ def _client(endpoint: str | None, region: str | None) -> Any:
     )
 
 
-def _refused(answer: dict[str, Any], address: Address, doing: str, told: str) -> Refused:
+def _refused(answer: dict[str, Any], address: Address, doing: str, told: str) -> StoreRefusal:
     error = answer.get("Error", {})
     code = str(error.get("Code", ""))
     status = int(answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
@@ -130,5 +130,5 @@ def _refused(answer: dict[str, Any], address: Address, doing: str, told: str) ->
             "AWS_REGION to its region, or give it in the URL as ?region=..."
         )
     else:
-        return Refused(f"{doing} in {named} failed ({told})", status, code)
+        return StoreRefusal(f"{doing} in {named} failed ({told})", status, code)
     return NotAllowed(sentence, status, code)

@@ -1,7 +1,7 @@
 """Hadoop's S3A for a session: pinned jars that fit Spark's Hadoop, and its settings.
 
 pyspark brings Hadoop without S3A. Hadoop's own dependency for it is Amazon's bundle, which is 686
-MB and goes to every executor. What S3A needs are the modules for S3 alone, 10 MB, with the HTTP
+MB and goes to every executor. What S3A needs are the modules for S3 alone, 13 MB, with the HTTP
 client and Netty that Spark brings anyway.
 """
 
@@ -39,14 +39,14 @@ def connector_lock(hadoop: str) -> Path:
         tried = sorted(path.stem.removeprefix("connector-") for path in lock.parent.glob("*.lock"))
         raise TidegateError(
             f"S3 was not tried with the Hadoop {hadoop} of pyspark {pyspark.__version__}, only "
-            f"with {', '.join(tried)}; leave s3=True out, and give spark.jars.packages="
-            f"org.apache.hadoop:hadoop-aws:{hadoop} and spark-hadoop-cloud of your Spark"
+            f"with {', '.join(tried)}; leave s3=True out, and give "
+            f"spark.jars.packages=org.apache.hadoop:hadoop-aws:{hadoop}"
         )
     return lock
 
 
 def connector_jars() -> list[Path]:
-    """The jars of S3A for this pyspark; they are fetched (10 MB) if they are not there yet."""
+    """The jars of S3A for this pyspark; they are fetched (13 MB) if they are not there yet."""
     return jars_of(connector_lock(hadoop_version()), _WHAT)
 
 
@@ -65,7 +65,7 @@ def s3a_options(address: Address) -> dict[str, str]:
     """Hadoop's options by which S3A finds the store that pyarrow and botocore find."""
     options = {
         "fs.s3a.aws.credentials.provider": _CREDENTIALS,
-        # The default reads ahead for Parquet, by a library that the jars leave out.
+        # The default reads ahead for columns of Parquet; entries of logs are read whole.
         "fs.s3a.input.stream.type": "classic",
     }
     if address.region is not None:
@@ -96,6 +96,6 @@ def require_connector(session: SparkSession) -> None:
     if not has_connector(session):
         raise TidegateError(
             "this Spark session has no filesystem for S3; stop it, and start one with "
-            "tidegate.session(..., s3=True), or with the packages hadoop-aws and "
-            "spark-hadoop-cloud under spark-submit"
+            "tidegate.session(..., s3=True), or under spark-submit with the package "
+            f"org.apache.hadoop:hadoop-aws:{hadoop_version()}"
         )

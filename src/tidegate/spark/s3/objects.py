@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tidegate.errors import TidegateError
 from tidegate.spark.s3.address import Address, is_s3
-from tidegate.spark.s3.client import Refused, ask
+from tidegate.spark.s3.client import StoreRefusal, ask
 
 _BUSY = 409
 """The status of a put during another one of the same key, when nobody knows yet which wins."""
@@ -44,7 +44,7 @@ class Objects:
         key = self._key(path)
         try:
             found = ask(self.address, f"reading {key}", "get_object", Key=key)
-        except Refused as refusal:
+        except StoreRefusal as refusal:
             if refusal.missing:
                 return None
             raise
@@ -73,7 +73,7 @@ class Objects:
                     **condition,
                 )
                 return True
-            except Refused as refusal:
+            except StoreRefusal as refusal:
                 # `If-Match` on an object that is gone is answered with 404.
                 if refusal.failed_condition or refusal.missing:
                     return False

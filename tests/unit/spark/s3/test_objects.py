@@ -6,7 +6,7 @@ import pytest
 
 from tidegate.errors import TidegateError
 from tidegate.spark.s3 import objects as module
-from tidegate.spark.s3.client import Refused, ask
+from tidegate.spark.s3.client import StoreRefusal, ask
 from tidegate.spark.s3.objects import objects_of
 
 
@@ -54,7 +54,7 @@ def test_an_answer_that_was_lost_is_no_loss(objects, bucket, monkeypatch):
 
 
 def test_a_put_during_another_one_is_tried_again(objects, bucket, monkeypatch):
-    busy = [Refused("busy", 409, "ConditionalRequestConflict")] * 3
+    busy = [StoreRefusal("busy", 409, "ConditionalRequestConflict")] * 3
     monkeypatch.setattr(module, "_PAUSE_S", 0.0)
 
     def asked(address, doing, operation, **given):
@@ -64,6 +64,6 @@ def test_a_put_during_another_one_is_tried_again(objects, bucket, monkeypatch):
 
     monkeypatch.setattr(module, "ask", asked)
     assert objects.create(f"{bucket}/ck/one", b"mine")
-    busy += [Refused("busy", 409, "ConditionalRequestConflict")] * 100
+    busy += [StoreRefusal("busy", 409, "ConditionalRequestConflict")] * 100
     with pytest.raises(TidegateError, match=r"another put of ck/two is under way; nothing was"):
         objects.create(f"{bucket}/ck/two", b"mine")
