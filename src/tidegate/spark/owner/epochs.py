@@ -29,7 +29,7 @@ class Epoch:
 
     number: int
     token: str
-    """Tells apart two drivers that claimed the same epoch on a store that let both."""
+    """Tells apart two claims of the same number, as after a copy of a checkpoint was restored."""
     process: Process
     since_s: float
 

@@ -13,8 +13,8 @@ from tidegate.errors import AskedWrongly
 SCHEMES = ("s3", "s3a")
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 _REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
-_WHOLE_OBJECTS = "allow_delayed_open"
-"""pyarrow's option to upload a small object by one request instead of three."""
+ONE_REQUEST = "allow_delayed_open"
+"""pyarrow's option to upload a small object by one request instead of three. 18 has none."""
 
 
 def is_s3(url: str) -> bool:
@@ -59,7 +59,7 @@ class Address:
             options |= {"endpoint_override": host, "scheme": scheme}
             # Without a region pyarrow would look the bucket up at Amazon's.
             options.setdefault("region", self.region or "us-east-1")
-        options.setdefault(_WHOLE_OBJECTS, "true")
+        options.setdefault(ONE_REQUEST, "true")
         return f"s3://{self.bucket}/{self.key}?{urlencode(sorted(options.items()))}"
 
     @property

@@ -23,7 +23,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from tidegate.errors import AskedWrongly, TidegateError
-from tidegate.spark.s3.address import Address, is_s3
+from tidegate.spark.s3.address import ONE_REQUEST, Address, is_s3
 from tidegate.spark.s3.objects import objects_of
 
 _PUBLISH_AT_ONCE = {"s3", "gcs", "abfs"}
@@ -45,12 +45,22 @@ def missing(path: str) -> Missing:
 @functools.lru_cache(maxsize=64)
 def _filesystem(url: str) -> tuple[fs.FileSystem, str]:
     if is_s3(url):
-        filesystem, base = fs.FileSystem.from_uri(Address.of(url).pyarrow_url)
+        filesystem, base = _bucket(Address.of(url).pyarrow_url)
     elif "://" in url:
         filesystem, base = fs.FileSystem.from_uri(url)
     else:
         filesystem, base = fs.LocalFileSystem(), str(Path(url).absolute())
     return filesystem, base
+
+
+def _bucket(url: str) -> tuple[fs.FileSystem, str]:
+    try:
+        found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(url)
+    except pa.ArrowInvalid as error:
+        if ONE_REQUEST not in str(error):
+            raise
+        found = fs.FileSystem.from_uri(url.replace(f"{ONE_REQUEST}=true", ""))
+    return found
 
 
 @dataclass(frozen=True, slots=True)

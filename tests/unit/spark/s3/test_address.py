@@ -1,10 +1,15 @@
 """URLs of S3: three clients get the same store, bucket and directory out of one."""
 
+from types import SimpleNamespace
+
+import pyarrow as pa
 import pytest
+from pyarrow import fs
 
 from tidegate.errors import AskedWrongly
-from tidegate.spark.s3.address import Address, is_s3
+from tidegate.spark.s3.address import ONE_REQUEST, Address, is_s3
 from tidegate.spark.s3.connector import s3a_options
+from tidegate.spark.state import files
 from tidegate.spark.state.files import Durable
 
 STORE = "http://127.0.0.1:9000"
@@ -62,3 +67,18 @@ def test_spark_gets_no_options_and_always_s3a():
 def test_a_url_without_a_bucket_is_refused():
     with pytest.raises(AskedWrongly, match="does not name a bucket; expected s3://BUCKET"):
         Address.of("s3:///ck")
+
+
+def test_an_older_pyarrow_does_without_the_option_it_lacks(monkeypatch):
+    asked = []
+
+    def older(url):
+        asked.append(url)
+        if ONE_REQUEST in url:
+            raise pa.ArrowInvalid(f"Unexpected query parameter in S3 URI: '{ONE_REQUEST}'")
+        return fs.LocalFileSystem(), "ads/ck"
+
+    monkeypatch.setattr(files, "fs", SimpleNamespace(FileSystem=SimpleNamespace(from_uri=older)))
+    monkeypatch.setenv("AWS_ENDPOINT_URL", STORE)
+    assert files._bucket(Address.of("s3://ads/ck").pyarrow_url)[1] == "ads/ck"
+    assert len(asked) == 2 and "endpoint_override" in asked[1]
