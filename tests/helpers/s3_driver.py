@@ -30,7 +30,7 @@ def main(root: Path, checkpoint: str, name: str) -> None:
     run = flow.start(checkpoint, target="20 seconds", cores=(1, 2))
     (root / f"started-{name}").write_text(str(os.getpid()))
     while counted(checkpoint) < int((root / "wanted").read_text()):
-        if run.awaitTermination(0.5):
+        if run.awaitTermination(1.0):
             break
     run.stop()
     (root / "finished").write_text("yes")
