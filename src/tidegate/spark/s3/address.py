@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode
 
 from tidegate.errors import AskedWrongly
+from tidegate.spark.state.location import refuse_credentials
 
 SCHEMES = ("s3", "s3a")
-_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
-_REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
+ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
+"""Variables of the environment, those that come first first."""
 ONE_REQUEST = "allow_delayed_open"
 """pyarrow's option to upload a small object by one request instead of three. 18 has none."""
 
@@ -44,10 +46,12 @@ class Address:
         if scheme not in SCHEMES or not bucket:
             raise AskedWrongly(f"'{url}' does not name a bucket; expected s3://BUCKET/DIRECTORY")
         options = dict(parse_qsl(query))
-        endpoint = _of_environment(_ENDPOINTS)
+        endpoint = _of_environment(ENDPOINTS)
         if given := options.get("endpoint_override"):
             endpoint = given if "://" in given else f"{options.get('scheme', 'https')}://{given}"
-        region = options.get("region") or _of_environment(_REGIONS)
+        if endpoint is not None:
+            refuse_credentials(endpoint, "the endpoint")
+        region = options.get("region") or _of_environment(REGIONS)
         return cls(bucket, key.strip("/"), endpoint, region, tuple(sorted(options.items())))
 
     @property

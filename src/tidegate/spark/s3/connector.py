@@ -5,6 +5,7 @@ MB and goes to every executor. What S3A needs are the modules for S3 alone, 13 M
 client and Netty that Spark brings anyway.
 """
 
+import os
 from pathlib import Path
 
 import pyspark
@@ -13,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from tidegate.errors import TidegateError
 from tidegate.spark.jars.cache import jars_of
-from tidegate.spark.s3.address import Address
+from tidegate.spark.s3.address import ENDPOINTS, REGIONS, Address
 
 _WHAT = "Hadoop's filesystem for S3"
 _CLASS = "org.apache.hadoop.fs.s3a.S3AFileSystem"
@@ -55,9 +56,12 @@ def connector_settings(given: str = "") -> dict[str, str]:
     jars = [*filter(None, given.split(",")), *(str(jar) for jar in connector_jars())]
     # The address of a store comes from the environment; the bucket does not matter for it.
     options = s3a_options(Address.of("s3://any"))
+    # Executors get no keys this way: Spark shows its settings.
+    told = {name: os.environ[name] for name in (*ENDPOINTS, *REGIONS) if os.environ.get(name)}
     return {
         "spark.jars": ",".join(jars),
         **{f"spark.hadoop.{name}": value for name, value in options.items()},
+        **{f"spark.executorEnv.{name}": value for name, value in told.items()},
     }
 
 

@@ -58,17 +58,23 @@ def logs_on(session: SparkSession, place: Durable) -> Iterator[None]:
 def _settings(session: SparkSession, place: Durable) -> dict[str, str]:
     """The writer, and what the query needs to find the store that the checkpoint's URL names.
 
-    The URL alone decides about the endpoint if it has options; else the session's own settings
-    come first.
+    The URL alone decides about the endpoint if it has options; else what somebody has set for the
+    session comes first.
     """
     hadoop = session.sparkContext._jsc.hadoopConfiguration()
     by_url = "?" in place.url
     options = {
         name: value
         for name, value in s3a_options(Address.of(place.url)).items()
-        if not hadoop.get(name) or (by_url and "endpoint" in name)
+        if _is_default(hadoop, name) or (by_url and "endpoint" in name)
     }
     return {**options, _SETTING: WRITER}
+
+
+def _is_default(hadoop: Any, name: str) -> bool:
+    """Whether nobody has set this option of Hadoop."""
+    sources = hadoop.getPropertySources(name)
+    return sources is None or list(sources)[-1] == "core-default.xml"
 
 
 def check_logs(session: SparkSession, place: Durable) -> None:

@@ -6,7 +6,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import fs
 
-from tidegate.errors import AskedWrongly
+from tidegate.errors import AskedWrongly, TidegateError
+from tidegate.spark.jars.lock import read_lock
+from tidegate.spark.s3 import connector
 from tidegate.spark.s3.address import ONE_REQUEST, Address, is_s3
 from tidegate.spark.s3.connector import s3a_options
 from tidegate.spark.state import files
@@ -82,3 +84,28 @@ def test_an_older_pyarrow_does_without_the_option_it_lacks(monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", STORE)
     assert files._bucket(Address.of("s3://ads/ck").pyarrow_url)[1] == "ads/ck"
     assert len(asked) == 2 and "endpoint_override" in asked[1]
+
+
+def test_an_endpoint_with_a_password_is_refused(monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://me:s3cr3t@store:9000")
+    with pytest.raises(AskedWrongly, match=r"the endpoint .* has credentials") as caught:
+        Address.of("s3://ads/ck")
+    assert "s3cr3t" not in str(caught.value)
+
+
+def test_executors_are_told_where_the_store_is_but_no_keys(monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", STORE)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s3cr3t")
+    monkeypatch.setattr(connector, "connector_jars", list)
+    given = connector.connector_settings("mine.jar")
+    assert given["spark.jars"] == "mine.jar"
+    assert given["spark.executorEnv.AWS_ENDPOINT_URL"] == STORE
+    assert given["spark.hadoop.fs.s3a.endpoint"] == STORE
+    assert "s3cr3t" not in str(given)
+
+
+def test_a_hadoop_that_was_not_tried_is_refused():
+    with pytest.raises(TidegateError, match=r"S3 was not tried with the Hadoop 3\.3\.6 of pyspark"):
+        connector.connector_lock("3.3.6")
+    names = [jar.name for jar in read_lock(connector.connector_lock("3.5.0"))]
+    assert "hadoop-aws" in names and "s3" in names and "bundle" not in names
