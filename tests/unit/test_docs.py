@@ -207,6 +207,7 @@ PLAIN = frozenset(
     cluster host port slow standalone
     answering child client ivy jar kafka produce produced producing relock setting
     config ending flag launch script submit
+    object s3
     """,
     )
 )

@@ -46,6 +46,9 @@ from tidegate.spark.owner.epochs import Epochs
 from tidegate.spark.owner.owner import Owner, take
 from tidegate.spark.python_workers import start_workers
 from tidegate.spark.run import Run
+from tidegate.spark.s3.checks import check_exclusive
+from tidegate.spark.s3.spark_logs import check_logs, logs_on
+from tidegate.spark.shared_checkpoint import check_shared
 from tidegate.spark.state.cache_place import CachePlace, check_cache, remove_caches
 from tidegate.spark.state.files import Durable
 from tidegate.spark.state.location import location_of
@@ -151,6 +154,8 @@ def _prepared(
     """Check the checkpoint, take it, and make everything ready to start the queries."""
     place = Checkpoint(Durable(checkpoint))
     check_cache(session, _cache(checkpoint, given))
+    check_exclusive(checkpoint)
+    check_logs(session, place.root)
     owner = take(Epochs(place.root.below("owner")), graph.name)
     cleaner = Cleaner(graph.name)
 
@@ -159,6 +164,7 @@ def _prepared(
         owner.release()
 
     try:
+        check_shared(session, place.root)
         return _owned(graph, session, place, given, assembly, declared, owner, cleaner, release)
     except BaseException:
         release()
@@ -242,7 +248,8 @@ def _query(
     )
     if trigger_ms is not None:
         writer = writer.trigger(processingTime=f"{trigger_ms} milliseconds")
-    return writer.start()
+    with logs_on(session, place.root):
+        return writer.start()
 
 
 def _interval_ms(text: str) -> int:

@@ -173,10 +173,8 @@ class Manifests:
     def tidy(self) -> None:
         """At a start, remove files that earlier runs left behind.
 
-        Only files of batches before the oldest kept manifest are removed. On an object store a
-        driver that was paused in the middle of a commit could still put its own manifest, which
-        names its own files, in the place of a kept one. Both mean the same, as long as both have
-        their files.
+        Only files of batches before the oldest kept manifest are removed: newer ones may belong to
+        an attempt that still runs, and cost only space.
         """
         committed = self.committed()
         if not committed:
