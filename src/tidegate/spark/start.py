@@ -31,6 +31,7 @@ from tidegate.spark.batch.report import Reports
 from tidegate.spark.batch.segment import SegmentRun
 from tidegate.spark.batch.traces import FIELD
 from tidegate.spark.checks import check_start
+from tidegate.spark.hdfs.session import known_to
 from tidegate.spark.kafka.broker_watch import watch_brokers
 from tidegate.spark.kafka.channel_topic import ChannelTopic, topics_of
 from tidegate.spark.kafka.source_checks import check_sources
@@ -69,6 +70,7 @@ def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run
     trigger_ms = None if given["trigger"] is None else _interval_ms(given["trigger"])
     _check_counts(given)
     session = _session(graph)
+    checkpoint = known_to(session, checkpoint)
     with _usable(checkpoint):
         declared = check_start(graph, session, checkpoint, given)
         sources = check_sources(graph, session, checkpoint)

@@ -1,4 +1,4 @@
-"""Files of the checkpoint, on any filesystem that `pyarrow.fs` can reach by URL.
+"""Files of the checkpoint, on HDFS and on any filesystem that `pyarrow.fs` can reach by URL.
 
 A file becomes visible only with its whole content: a local file is written under a temporary name
 and renamed, and object stores publish an object when its upload ends.
@@ -21,6 +21,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from tidegate.errors import TidegateError
+from tidegate.spark.hdfs.filesystem import hdfs_of
 
 _PUBLISH_AT_ONCE = {"s3", "gcs", "abfs"}
 """Filesystems on which an object appears when its upload ends."""
@@ -40,7 +41,9 @@ def missing(path: str) -> Missing:
 
 @functools.lru_cache(maxsize=64)
 def _filesystem(url: str) -> tuple[fs.FileSystem, str]:
-    if "://" in url:
+    if (hdfs := hdfs_of(url)) is not None:
+        filesystem, base = fs.PyFileSystem(hdfs), hdfs.address.path
+    elif "://" in url:
         filesystem, base = fs.FileSystem.from_uri(url)
     else:
         filesystem, base = fs.LocalFileSystem(), str(Path(url).absolute())
@@ -278,10 +281,13 @@ class Durable:
             return
         aside = self._aside(name)
         yield aside
+        if (hdfs := hdfs_of(self.url)) is not None:
+            hdfs.replace(aside, target)
+            return
         try:
             self._fs.move(aside, target)
         except OSError:
-            # HDFS does not rename onto an existing file. Only a replayed batch writes a file
+            # Some do not rename onto an existing file. Only a replayed batch writes a file
             # again, with the same content: after a crash in between, that batch is replayed again.
             if not self.exists(name):
                 raise
