@@ -44,6 +44,7 @@ def test_a_mechanism_has_the_same_name_in_every_room() -> None:
         "shards", "state", "placement", "shedding", "capacity", "flow", "sharing", "baselines",
         "sources", "owner", "kafka", "jars", "program", "sinks",
         "clusters",
+        "hdfs",
     }  # fmt: skip
     for room in ("models", "control", "spark", "sim"):
         folders = {

@@ -83,8 +83,12 @@ class Yarn:
     def __len__(self) -> int:
         return len(self._nodes)
 
-    def settings(self) -> dict[str, str | int | float | bool]:
+    def settings(
+        self, *, executor_cores: int = 1, executor_memory: str = "512m"
+    ) -> dict[str, str | int | float | bool]:
         """What a session on this cluster needs to be told: `tg.session("yarn", **...)`.
+
+        YARN adds 384 MB to the memory of each executor.
 
         The Hadoop settings are in HADOOP_CONF_DIR as well. They are repeated for a JVM that was
         started before that was set.
@@ -94,8 +98,8 @@ class Yarn:
             **{f"spark.hadoop.{name}": value for name, value in hadoop.items()},
             "spark.driver.host": HOST,
             "spark.driver.bindAddress": HOST,
-            "spark.executor.cores": 1,
-            "spark.executor.memory": "512m",
+            "spark.executor.cores": executor_cores,
+            "spark.executor.memory": executor_memory,
             "spark.executor.instances": 1,
             "spark.yarn.am.memory": "256m",
             # All nodes are this machine, so its jars need not be uploaded.

@@ -73,5 +73,5 @@ def test_the_files_of_hadoop_are_read(tmp_path: Path, monkeypatch: pytest.Monkey
     write_site(tmp_path, "hdfs-site.xml", {"dfs.namenode.http-address": "web:1"})
     assert HdfsAddress.of("hdfs:///x").webs == ("http://web:1",)
     (tmp_path / "hdfs-site.xml").write_text("<configuration>")
-    with pytest.raises(AskedWrongly, match="hdfs-site.xml is not a configuration of Hadoop"):
+    with pytest.raises(AskedWrongly, match=r"hdfs-site\.xml is not a configuration of Hadoop"):
         HdfsAddress.of("hdfs:///x")

@@ -1,4 +1,4 @@
-"""WebHDFS against an imitated NameNode: lost answers, nodes on standby, refusals in one sentence."""
+"""WebHDFS against an imitated NameNode: lost answers, standby, refusals in one sentence."""
 
 import io
 import os
