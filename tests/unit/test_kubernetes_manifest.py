@@ -27,7 +27,7 @@ def settings(parts: dict[str, Any]) -> dict[str, str]:
     """Spark's settings, of the properties file and of the command line."""
     text = parts["ConfigMap"]["data"]["spark-defaults.conf"]
     lines = [line.split() for line in text.splitlines() if line and not line.startswith("#")]
-    given = {name: value for name, value in lines}
+    given: dict[str, str] = dict(lines)
     for word in pod(parts)["containers"][0]["command"]:
         if word.startswith("--conf="):
             name, _, value = word.removeprefix("--conf=").partition("=")

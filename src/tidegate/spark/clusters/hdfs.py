@@ -61,7 +61,7 @@ class Hdfs:
     def configure(self, directory: Path) -> None:
         """Write the files of a configuration directory (HADOOP_CONF_DIR)."""
         write_site(directory, "core-site.xml", self.settings())
-        ours = {
+        ours: dict[str, str | int | bool] = {
             "dfs.namenode.name.dir": (self.directory / "names").as_uri(),
             "dfs.datanode.data.dir": (self.directory / "blocks").as_uri(),
             "dfs.datanode.address": f"{HOST}:0",

@@ -64,8 +64,10 @@ class Yarn:
             self._settings.excluded.touch()
             self._configure(self._manager, {})
             self._manager.start()
+            ports = tuple(free_ports(3 * nodes))
             for number in range(nodes):
-                self._nodes.append(self._made(number, cores, memory_mb))
+                mine = ports[3 * number : 3 * number + 3]
+                self._nodes.append(self._made(number, mine, cores, memory_mb))
                 self._nodes[-1].daemon.start()
             self.wait_for_nodes(nodes)
         except BaseException:
@@ -110,30 +112,26 @@ class Yarn:
             "spark.executor.heartbeatInterval": "3s",
         }
 
-    def address(self, number: int) -> str:
-        """The address of a NodeManager, by which Spark names the host of its executors."""
-        return self._nodes[number].settings.address
-
     def states(self) -> list[str]:
         """The state of each NodeManager as the ResourceManager sees it, such as RUNNING or LOST."""
         told = self._told()
-        names = [node.settings.name for node in self._nodes]
-        return [str(told[name]["state"]) if name in told else "UNKNOWN" for name in names]
+        ports = [node.settings.ports[0] for node in self._nodes]
+        return [str(told[port]["state"]) if port in told else "UNKNOWN" for port in ports]
 
     def containers(self, number: int) -> int:
         """The containers that run on a NodeManager, the master of an application among them."""
-        told = self._told().get(self._nodes[number].settings.name, {})
+        told = self._told().get(self._nodes[number].settings.ports[0], {})
         return int(told.get("numContainers", 0))
 
     def node_of_master(self) -> int | None:
         """The NodeManager with the master of a running application; None if none runs."""
         told = asked(f"{self._settings.web}/ws/v1/cluster/apps?states=RUNNING") or {}
-        masters = {
-            str(application.get("amHostHttpAddress", "")).rpartition(":")[0]
-            for application in (told.get("apps") or {}).get("app", [])
-        }
-        found = (n for n in range(len(self)) if self.address(n) in masters)
-        return next(found, None)
+        for application in (told.get("apps") or {}).get("app", []):
+            page = str(application.get("amHostHttpAddress", "")).rpartition(":")[2]
+            for number, node in enumerate(self._nodes):
+                if page == str(node.settings.ports[2]):
+                    return number
+        return None
 
     def wait_for_nodes(self, count: int) -> None:
         """Wait until so many NodeManagers are running."""
@@ -192,12 +190,11 @@ class Yarn:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _made(self, number: int, cores: int, memory_mb: int) -> "_Node":
+    def _made(self, number: int, ports: tuple[int, ...], cores: int, memory_mb: int) -> "_Node":
         address = f"127.0.0.{number + 2}"
         place = self.directory / f"node-{number}"
         daemon = Daemon(f"NodeManager {number}", _NODE, place)
-        client, files, page = free_ports(3, address)
-        settings = NodeSettings(address, (client, files, page), place, cores, memory_mb)
+        settings = NodeSettings(address, ports, place, cores, memory_mb)
         self._configure(daemon, settings.site())
         return _Node(daemon, settings)
 
@@ -208,17 +205,22 @@ class Yarn:
 
     def _refresh(self, *words: str) -> None:
         """Let the ResourceManager read again which hosts are out of service."""
-        hosts = [node.settings.address for node in self._nodes if node.excluded]
+        told = self._told()
+        # The name of an address may be another one where a resolver makes names up.
+        out = [node.settings for node in self._nodes if node.excluded]
+        hosts = {told.get(one.ports[0], {}).get("nodeHostName", one.address) for one in out}
         self._settings.excluded.write_text("".join(f"{host}\n" for host in hosts))
         self._manager.run(_ADMIN, "-refreshNodes", *words)
 
-    def _told(self) -> dict[str, dict[str, Any]]:
-        """What the ResourceManager tells of each NodeManager, by its name."""
+    def _told(self) -> dict[int, dict[str, Any]]:
+        """What the ResourceManager tells of each NodeManager, by its port."""
         url = f"{self._settings.web}/ws/v1/cluster/nodes"
-        found: dict[str, dict[str, Any]] = {}
+        found: dict[int, dict[str, Any]] = {}
+        # Of a NodeManager that was lost and is back, the second answer is the newer one.
         for query in ("?states=DECOMMISSIONED,LOST,SHUTDOWN", ""):
             told = asked(url + query) or {}
-            found |= {node["id"]: node for node in (told.get("nodes") or {}).get("node", [])}
+            nodes = (told.get("nodes") or {}).get("node", [])
+            found |= {int(node["id"].rpartition(":")[2]): node for node in nodes}
         return found
 
 

@@ -72,16 +72,11 @@ class NodeSettings:
     """Where a NodeManager listens, what it keeps, and what it offers."""
 
     address: str
-    ports: tuple[int, int, int]
+    ports: tuple[int, ...]
     """For the ResourceManager, for files of containers, and its page."""
     directory: Path
     cores: int
     memory_mb: int
-
-    @property
-    def name(self) -> str:
-        """Its name in YARN."""
-        return f"{self.address}:{self.ports[0]}"
 
     @property
     def local(self) -> Path:
@@ -92,14 +87,16 @@ class NodeSettings:
         """Its part of `yarn-site.xml`."""
         return {
             "yarn.nodemanager.hostname": self.address,
-            "yarn.nodemanager.address": self.name,
+            "yarn.nodemanager.address": f"{self.address}:{self.ports[0]}",
             "yarn.nodemanager.localizer.address": f"{self.address}:{self.ports[1]}",
             "yarn.nodemanager.webapp.address": f"{self.address}:{self.ports[2]}",
             "yarn.nodemanager.local-dirs": str(self.local),
             "yarn.nodemanager.log-dirs": str(self.directory / "logs"),
             "yarn.nodemanager.resource.memory-mb": self.memory_mb,
             "yarn.nodemanager.resource.cpu-vcores": self.cores,
-            # Java reserves more addresses than it uses, and a full disk of ours is no failure.
+            # Spark's Python workers are not counted in the memory that it asks for, Java reserves
+            # more addresses than it uses, and a full disk of ours is no failure.
+            "yarn.nodemanager.pmem-check-enabled": False,
             "yarn.nodemanager.vmem-check-enabled": False,
             "yarn.nodemanager.disk-health-checker.enable": False,
             "yarn.nodemanager.sleep-delay-before-sigkill.ms": 250,

@@ -28,6 +28,10 @@ class HdfsUnavailable(OSError):
     """HDFS does not do what was asked, for a reason outside of the checkpoint."""
 
 
+class HdfsRefused(HdfsUnavailable, PermissionError):
+    """HDFS does not let this user do what was asked."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Answer:
     status: int
@@ -194,12 +198,12 @@ class WebHdfs:
                 "it has left it, or end it with 'hdfs dfsadmin -safemode leave'"
             )
         if kind == "AccessControlException":
-            return PermissionError(
+            return HdfsRefused(
                 f"HDFS refuses {path} to the user '{self._address.user}' ({message}); let that "
                 "user read and write there, or name another one by HADOOP_USER_NAME or ?user="
             )
         if answer.status == 401:
-            return PermissionError(
+            return HdfsRefused(
                 f"the NameNode at {self._address} asks for a login, which Tidegate cannot give; "
                 "give a checkpoint on an HDFS without Kerberos, or on another filesystem"
             )
