@@ -18,8 +18,8 @@ def hadoop() -> None:
         pytest.skip(str(error))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def hdfs(hadoop: None) -> Iterator[Hdfs]:
-    """A NameNode and a DataNode."""
+    """A NameNode and a DataNode; a test that stops one has to start it again."""
     with Hdfs() as running:
         yield running

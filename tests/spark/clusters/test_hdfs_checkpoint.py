@@ -85,6 +85,6 @@ def test_a_start_in_a_directory_of_others_is_refused_in_one_sentence(
 ) -> None:
     place = Durable(f"{hdfs.url}/private-{uuid.uuid4().hex[:8]}?web={hdfs.web}")
     place.make()
-    with pytest.raises(TidegateError, match="refuses .* to the user 'stranger'"):
+    with pytest.raises(TidegateError, match=r"refuses .* to the user 'stranger'"):
         flow(spark, feed).start(f"{place.location}/ck?user=stranger&web={hdfs.web}", tasks=2)
     assert place.directories() == []
