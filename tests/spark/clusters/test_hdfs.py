@@ -16,6 +16,8 @@ from tidegate.spark.owner.epochs import Epochs
 from tidegate.spark.owner.process import Process
 from tidegate.spark.state.files import Durable, Missing
 
+pytestmark = pytest.mark.experiment
+
 
 @pytest.fixture
 def place(hdfs: Hdfs) -> Durable:

@@ -16,6 +16,8 @@ from tidegate.spark.hdfs.session import known_to
 from tidegate.spark.ports import free_ports
 from tidegate.spark.state.files import Durable
 
+pytestmark = pytest.mark.experiment
+
 
 def flow(spark, feed: Feed):
     return (
