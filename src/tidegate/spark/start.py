@@ -31,6 +31,9 @@ from tidegate.spark.batch.report import Reports
 from tidegate.spark.batch.segment import SegmentRun
 from tidegate.spark.batch.traces import FIELD
 from tidegate.spark.checks import check_start
+from tidegate.spark.hdfs.address import plain
+from tidegate.spark.hdfs.session import known_to
+from tidegate.spark.hdfs.web import HdfsUnavailable
 from tidegate.spark.kafka.broker_watch import watch_brokers
 from tidegate.spark.kafka.channel_topic import ChannelTopic, topics_of
 from tidegate.spark.kafka.source_checks import check_sources
@@ -72,6 +75,7 @@ def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run
     trigger_ms = None if given["trigger"] is None else _interval_ms(given["trigger"])
     _check_counts(given)
     session = _session(graph)
+    checkpoint = known_to(session, checkpoint)
     with _usable(checkpoint):
         declared = check_start(graph, session, checkpoint, given)
         sources = check_sources(graph, session, checkpoint)
@@ -122,6 +126,10 @@ def _usable(checkpoint: str) -> Iterator[None]:
     """Say in one sentence that the filesystem refuses the checkpoint."""
     try:
         yield
+    except HdfsUnavailable as error:  # it says itself what to do
+        raise TidegateError(
+            f"the checkpoint {plain(checkpoint)} cannot be used; nothing was lost: {error}"
+        ) from error
     except OSError as error:
         raise TidegateError(
             f"the checkpoint {checkpoint} cannot be read or written ({error}); nothing was lost; "

@@ -1,4 +1,4 @@
-"""Files of the checkpoint, on any filesystem that `pyarrow.fs` can reach by URL.
+"""Files of the checkpoint, on HDFS and on any filesystem that `pyarrow.fs` can reach by URL.
 
 A file becomes visible only with its whole content: a local file is written under a temporary name
 and renamed, and object stores publish an object when its upload ends. A file that only one of
@@ -23,6 +23,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from tidegate.errors import AskedWrongly, TidegateError
+from tidegate.spark.hdfs.filesystem import hdfs_of
 from tidegate.spark.s3.address import ONE_REQUEST, Address, is_s3
 from tidegate.spark.s3.objects import objects_of
 
@@ -46,6 +47,8 @@ def missing(path: str) -> Missing:
 def _filesystem(url: str) -> tuple[fs.FileSystem, str]:
     if is_s3(url):
         filesystem, base = _bucket(Address.of(url).pyarrow_url)
+    elif (hdfs := hdfs_of(url)) is not None:
+        filesystem, base = fs.PyFileSystem(hdfs), hdfs.address.path
     elif "://" in url:
         filesystem, base = fs.FileSystem.from_uri(url)
     else:
@@ -328,10 +331,13 @@ class Durable:
             return
         aside = self._aside(name)
         yield aside
+        if (hdfs := hdfs_of(self.url)) is not None:
+            hdfs.replace(aside, target)
+            return
         try:
             self._fs.move(aside, target)
         except OSError:
-            # HDFS does not rename onto an existing file. Only a replayed batch writes a file
+            # Some do not rename onto an existing file. Only a replayed batch writes a file
             # again, with the same content: after a crash in between, that batch is replayed again.
             if not self.exists(name):
                 raise
