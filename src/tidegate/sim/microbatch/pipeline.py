@@ -214,7 +214,13 @@ class PipelineSimulation:
         self._shed += taken.offered - float(taken.counts.sum())
         crowd = sum(max(other.tasks.values()) for other in self._running) / self._granted
         batch = begun_batch(
-            one, taken, at_s, world=self._world, waves=max(crowd, 1.0), random=self._random
+            one,
+            taken,
+            at_s,
+            world=self._world,
+            waves=max(crowd, 1.0),
+            random=self._random,
+            cold=one.start_up(self._world, self._granted),
         )
         batch.since_s = batch.arrived_s if one.segment.after is None else ready_s
         return batch
