@@ -198,10 +198,10 @@ class LatencyPolicy:
             and measurement.arrival_rate * plan.surge > ahead.planned
             and self._planner.loses_surge(measurement, ahead, current, plan.surge)
         )
-        if wanting and behind and expected_as_target_s <= self._calibration.goal_s:
-            if self._model.starts_up(measurement):
-                # Its rows wait for workers that start. Further ones would only do the same.
-                return _said(hold("the first batch on new cores still runs"), plan)
+        enough = expected_as_target_s <= self._calibration.goal_s
+        if wanting and enough and behind and self._model.starts_up(measurement):
+            # Rows wait for workers that start. Further ones would only do the same.
+            return _said(hold("the first batch on new cores still runs"), plan)
         if wanting and (short or risky):
             why = self._why_more(measurement, ahead, plan, expected_s, risky=risky, behind=behind)
             more = self._change(measurement, plan, f"{why}, target {self._target}")
