@@ -108,7 +108,7 @@ def test_it_changes_nothing_and_calls_no_function(
 
 
 def test_every_kind_of_operator_can_be_rehearsed(spark, tmp_path) -> None:
-    """Two sources, shedding, a merge, a map with tasks, a cut, a window, a format and a function."""
+    """Two sources, shedding, a merge, a map with tasks, a cut, a window, both kinds of sinks."""
     first, second = (tg.arrivals(spark, "constant:5", partitions=1, seed=seed) for seed in (1, 2))
     source = tg.pipeline("all", first, arrival="timestamp").shed()
     other = source.source(second, name="second", arrival="timestamp")
