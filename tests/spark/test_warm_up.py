@@ -20,6 +20,12 @@ DRIVER = HELPERS / "cold_driver.py"
 OPTIONS: dict[str, Any] = {"target": "20 seconds", "cores": (1, 2)}
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slow machine may take as long as it likes."""
+    monkeypatch.setattr(warming, "PATIENCE_S", 300.0)
+
+
 def test_a_cold_start_with_a_light_load_does_not_scale_out(tmp_path: Path) -> None:
     """In a process of its own: the target is one that a first batch on a cold JVM misses."""
     log = tmp_path / "log"

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 
 from tidegate.control.shards.route import even_route
 from tidegate.pipelines.graph import Segment, Sink
-from tidegate.spark.batch.anchors import ALONE, UnplacedAnchors, working_executors
+from tidegate.spark.batch.anchors import UnplacedAnchors, working_executors
 from tidegate.spark.batch.channel import FILES
 from tidegate.spark.batch.compile import Compiler, Frames
 from tidegate.spark.batch.complete import compute
@@ -61,7 +61,7 @@ class Rehearsal:
                 BatchPlan(_NO_BATCH, 0, self._operators(tasks)),
                 {node.name: Version.empty(node.shards) for node in self.segment.keyed},
                 anchors,
-                working_executors(session) or ALONE,
+                working_executors(session),
                 frames,
             )
             self._compute(frames)

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 from tidegate.spark.python_workers import hold_worker
 
 
-class Offset(TypedDict):
+class BatchesRead(TypedDict):
     """How many batches were read: none, or the only one."""
 
     read: int
@@ -51,15 +51,15 @@ class NoRowsReader(DataSourceStreamReader):
     def __init__(self, options: Mapping[str, str]) -> None:
         self._tasks = int(options["tasks"])
 
-    def initialOffset(self) -> Offset:  # type: ignore[override]  # noqa: N802
+    def initialOffset(self) -> BatchesRead:  # type: ignore[override]  # noqa: N802
         """Nothing is read yet."""
-        return Offset(read=0)
+        return BatchesRead(read=0)
 
-    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # type: ignore[override]  # noqa: N802
+    def latestOffset(self, start: BatchesRead, limit: ReadLimit) -> BatchesRead:  # type: ignore[override]  # noqa: N802
         """One batch, and no other after it."""
-        return Offset(read=1)
+        return BatchesRead(read=1)
 
-    def partitions(self, start: Offset, end: Offset) -> Sequence[Slot]:  # type: ignore[override]
+    def partitions(self, start: BatchesRead, end: BatchesRead) -> Sequence[Slot]:  # type: ignore[override]
         """One task for each core."""
         return [Slot(number) for number in range(self._tasks)]
 
