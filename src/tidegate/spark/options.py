@@ -161,6 +161,15 @@ class StartOptions(ControlOptions, total=False):
         Option("The nodes' own directory of state files; default: below spark.local.dir."),
     ]
     sample_every: Annotated[int, Option("Note the arrival of one row in this many.", 1)]
+    warm_up: Annotated[
+        bool,
+        Option(
+            "Warm up before the first row is read, and executors that come later before they count:"
+            " Python workers start, modules are imported and Spark compiles the operators' plans,"
+            " without rows.",
+            True,
+        ),
+    ]
     shared_checkpoint: Annotated[
         bool,
         Option(

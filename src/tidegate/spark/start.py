@@ -27,6 +27,7 @@ from tidegate.spark.batch.committed import lay_baseline
 from tidegate.spark.batch.compile import Compiler, tagged
 from tidegate.spark.batch.migration import Migration
 from tidegate.spark.batch.next_allocation import NextAllocation
+from tidegate.spark.batch.rehearsal import Rehearsal
 from tidegate.spark.batch.report import Reports
 from tidegate.spark.batch.segment import SegmentRun
 from tidegate.spark.batch.traces import FIELD
@@ -39,7 +40,7 @@ from tidegate.spark.kafka.channel_topic import ChannelTopic, topics_of
 from tidegate.spark.kafka.source_checks import check_sources
 from tidegate.spark.loop.assembly import assembly_of
 from tidegate.spark.loop.loop import ControlLoop
-from tidegate.spark.loop.negotiate import executors_up, task_cpus
+from tidegate.spark.loop.negotiate import cores_per_executor, executors_up, task_cpus
 from tidegate.spark.loop.reach import check_reach
 from tidegate.spark.loop.served_page import check_page, serve_page
 from tidegate.spark.loop.settings import LoopSettings
@@ -55,6 +56,7 @@ from tidegate.spark.shared_checkpoint import check_shared
 from tidegate.spark.state.cache_place import CachePlace, check_cache, remove_caches
 from tidegate.spark.state.files import Durable
 from tidegate.spark.state.location import location_of
+from tidegate.spark.warm_up import warm_up
 from tidegate.units import parse_duration
 
 _CLEANING_PATIENCE_S = 5.0
@@ -90,8 +92,11 @@ def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run
     with _usable(checkpoint):
         run = _prepared(graph, session, checkpoint, given, assembly, declared)
     try:
+        reads = {name: _reads(session, part) for name, part in run.segments.items()}
+        if settings is not None and given["warm_up"]:
+            _warm_up(graph, session, run, reads)
         for name, part in run.segments.items():
-            run._begin(name, _query(graph, session, part, trigger_ms))
+            run._begin(name, _query(graph, part, reads[name], trigger_ms))
         if settings is not None:
             run.loop = loop = ControlLoop(run, session, settings, checkpoint)
             serve_page(loop, graph.name, given["page"])
@@ -141,7 +146,7 @@ def _refuse_without_target(given: Mapping[str, Any]) -> None:
     """Refuse options that say how to keep a target when no target is given."""
     without = (
         *("cores", "executors", "policy", "capacity", "excluded", "floors", "dry_run", "shed"),
-        *("approve", "page"),
+        *("approve", "page", "warm_up"),
     )
     named = [name for name in without if given[name] != option(name).default]
     if named:
@@ -239,18 +244,39 @@ def _first_tasks(session: SparkSession, assembly: Assembly | None) -> int:
     return up if assembly.limits.dry_run else assembly.bounds.clamp(up)
 
 
+def _warm_up(graph: Graph, session: SparkSession, run: Run, reads: Mapping[str, DataFrame]) -> None:
+    """Rehearse the segments before their queries start; executors that come later do the same."""
+    for name, part in run.segments.items():
+        part.rehearsal = Rehearsal(part.segment, part.compiler, part.allocation, reads[name].schema)
+    rehearsals = [part.rehearsal for part in run.segments.values() if part.rehearsal is not None]
+    run.warmed = warm_up(session, graph.name, rehearsals, _cores_up(session))
+
+
+def _cores_up(session: SparkSession) -> int:
+    """How many tasks can run at a time now."""
+    if parse_master(str(session.sparkContext.master)).in_one_process:
+        return int(session.sparkContext.defaultParallelism) // task_cpus(session)
+    return executors_up(session) * cores_per_executor(session)
+
+
+def _reads(session: SparkSession, part: SegmentRun) -> DataFrame:
+    """The rows that a segment reads, of all its sources and channels."""
+    traced = part.compiler.traced
+    return tagged(
+        {
+            node.name: _stream(session, node, part, node.name in traced)
+            for node in part.segment.reads
+        }
+    )
+
+
 def _query(
-    graph: Graph, session: SparkSession, part: SegmentRun, trigger_ms: int | None
+    graph: Graph, part: SegmentRun, rows: DataFrame, trigger_ms: int | None
 ) -> StreamingQuery:
     """Start the streaming query of a segment."""
     name, place = part.segment.name, part.checkpoint
-    traced = part.compiler.traced
-    frames = {
-        node.name: _stream(session, node, part, node.name in traced) for node in part.segment.reads
-    }
     writer = (
-        tagged(frames)
-        .writeStream.queryName(f"{graph.name}.{name}")
+        rows.writeStream.queryName(f"{graph.name}.{name}")
         .option("checkpointLocation", place.segment(name).below("spark").location)
         .foreachBatch(part)
     )

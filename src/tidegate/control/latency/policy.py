@@ -18,12 +18,13 @@ from tidegate.control.constraints import Constraints
 from tidegate.control.decision import Decision, hold
 from tidegate.control.latency.backlog_note import BacklogNote
 from tidegate.control.latency.calibration import Calibration
-from tidegate.control.latency.first_batches import before_the_model
+from tidegate.control.latency.first_batches import FirstBatches
 from tidegate.control.latency.load_ahead import LoadAhead, LoadForecast
 from tidegate.control.latency.options import LatencyOptions
 from tidegate.control.latency.plan import Plan, Planner
 from tidegate.control.latency.scale_in import ScaleIn
 from tidegate.control.latency.surges import SurgeHistory
+from tidegate.control.learning.cold_batches import warm_duration_s
 from tidegate.control.learning.pipeline_model import PipelineModel
 from tidegate.control.measurement import Measurement
 from tidegate.control.operator_tasks import tasks_on
@@ -63,6 +64,7 @@ class LatencyPolicy:
         self._calibration = Calibration(target, model)
         self._surges = SurgeHistory()
         self._planner = Planner(target, self._options, model, self._calibration, self._surges)
+        self._first_batches = FirstBatches(target, self._options.catch_up_s)
         self._patience = ScaleIn(self._options.scale_in_after_s, self._options.least_saving)
         self._backlog = BacklogNote()
         self._beliefs: dict[str, float] = {}
@@ -117,16 +119,18 @@ class LatencyPolicy:
             "margin": ahead.margin,
             "horizon_s": horizon_s,
         }
+        self._first_batches.observe(measurement)
         present = self._model.stations(measurement)
         if present is None or not measurement.segments:
-            return before_the_model(
-                measurement, ahead, allowed, self._target, self._options.catch_up_s
-            )
+            return self._first_batches.decide(measurement, ahead, allowed)
         self._calibration.learn(measurement, present)
         self._beliefs["bias"] = self._calibration.bias
         self._beliefs["percentile_ratio"] = self._calibration.ratio
         self._beliefs |= self._model.beliefs()
-        return self._compare(measurement, ahead, allowed)
+        decision = self._compare(measurement, ahead, allowed)
+        if self._model.only_cold(measurement):
+            decision = self._first_batches.bounded(decision, measurement, ahead, allowed)
+        return decision
 
     def _load_ahead(self, measurement: Measurement, horizon_s: float) -> LoadAhead:
         """The load up to the horizon.
@@ -158,9 +162,12 @@ class LatencyPolicy:
         return self._forecast
 
     def _horizon_s(self, measurement: Measurement) -> float:
-        """The time to grant cores, plus one batch: new cores are used from the next batch on."""
+        """The time to grant cores, plus one batch: new cores are used from the next batch on.
+
+        The next batch is not as long as one in which workers were started.
+        """
         batches = [batch for segment in measurement.segments for batch in segment.batches]
-        batch_s = max((batch.duration_s for batch in batches), default=measurement.step_s)
+        batch_s = max((warm_duration_s(batch) for batch in batches), default=measurement.step_s)
         return self._options.grant_s(measurement.grant_s) + batch_s
 
     def _compare(self, measurement: Measurement, ahead: LoadAhead, allowed: Bounds) -> Decision:
@@ -191,6 +198,10 @@ class LatencyPolicy:
             and measurement.arrival_rate * plan.surge > ahead.planned
             and self._planner.loses_surge(measurement, ahead, current, plan.surge)
         )
+        enough = expected_as_target_s <= self._calibration.goal_s
+        if wanting and enough and behind and self._model.starts_up(measurement):
+            # Rows wait for workers that start. Further ones would only do the same.
+            return _said(hold("the first batch on new cores still runs"), plan)
         if wanting and (short or risky):
             why = self._why_more(measurement, ahead, plan, expected_s, risky=risky, behind=behind)
             more = self._change(measurement, plan, f"{why}, target {self._target}")

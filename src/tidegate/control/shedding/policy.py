@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 
 from tidegate.control.constraints import Constraints
 from tidegate.control.decision import Decision
+from tidegate.control.learning.cold_batches import StartUpLateness
 from tidegate.control.learning.pipeline_model import PipelineModel
 from tidegate.control.learning.smoothing import Alpha, Smoothing
 from tidegate.control.measurement import Latency, Measurement
@@ -58,6 +59,8 @@ class SheddingPolicy(Wrapper):
         self._shares = Smoothing(lambda: Alpha(0.5))
         self._model = model
         self._watch = NextBatchWatch()
+        self._start_up = StartUpLateness(target.latency_s)
+        self._late_by_start_up = False
         self._backlog = BacklogWatch(target.mean_s)
         self._sheds_backlog = shed_backlog
         self._outlooks = OutlookMaker(model, self._watch, grant_s)
@@ -104,6 +107,7 @@ class SheddingPolicy(Wrapper):
 
     def _observe(self, measurement: Measurement) -> None:
         self._watch.observe(measurement, self._span_s)
+        self._late_by_start_up = self._start_up.notice(measurement) is not None
         self._backlog.observe(measurement)
         for source in measurement.sources:
             for part in source.classes:
@@ -114,11 +118,13 @@ class SheddingPolicy(Wrapper):
         """What the shedder gets to see.
 
         It sees no latency if the keep that it decided is not in force, as in a dry run, nor while a
-        backlog is drained: the rows of a backlog are late whatever is shed.
+        backlog is drained: the rows of a backlog are late whatever is shed. So are those that
+        waited for a batch in which workers were started.
         """
         latency = measurement.latency
         decided = self._beliefs.get("keep", 1.0)
         ours = (measurement.keep < 1.0 or decided >= 1.0) and not draining
+        ours = ours and not self._late_by_start_up
         news = bool(measurement.segments[-1].batches)
         begun_s = self._watch.begun_s
         return Look(

@@ -75,6 +75,7 @@ def segment_measurement(
                 duration_s=batch.ended_s - batch.started_s,
                 ended_s=starts_s + batch.ended_s,
                 shed_rows=round(batch.offered - batch.rows),
+                outlier=batch.cold,
                 parts_s={
                     SLOWEST: batch.slowest_s,
                     STARTING: batch.starting_s,

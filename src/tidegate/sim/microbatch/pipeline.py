@@ -270,6 +270,7 @@ class PipelineSimulation:
             waves=max(crowd, 1.0),
             random=self._random,
             cores=cores,
+            cold=one.start_up(self._world, self._granted),
         )
 
     def _shed_rows(self, one: RunningSegment, taken: KeptRows, at_s: float) -> KeptRows:

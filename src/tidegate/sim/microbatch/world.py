@@ -135,6 +135,11 @@ class World:
     fast all the time."""
     latency_window_s: float = 0.0
     """A tick's latency is that of the batches that ended within so long; 0: during the tick."""
+    cold_s: float = 0.0
+    """How much longer the first batch of each segment takes: workers start, and code is loaded and
+    compiled. It is no work on rows, and more cores do not shorten it."""
+    cold_executor_s: float = 0.0
+    """The same of a segment's first batch after more cores were granted."""
     by_chance: bool = False
     """Whether the rows of a batch fall on its shards by chance, as on Spark; if not, each shard
     gets exactly its share."""
