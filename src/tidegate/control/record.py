@@ -19,6 +19,7 @@ from tidegate.control.measurement import (
     OperatorMeasurement,
     SegmentMeasurement,
 )
+from tidegate.control.no_effect import NoEffect
 from tidegate.control.row_counts import ClassCount, SourceCount
 from tidegate.errors import TidegateError
 
@@ -48,6 +49,8 @@ class Record:
     """The mean latency that was predicted when the allocation in force was chosen."""
     bottleneck: Bottleneck | None = None
     """The operator that limited the pipeline, or would be the first to; None while unknown."""
+    no_effect: NoEffect | None = None
+    """Why no core is added, if the last scale-outs had no effect; else None."""
     share: int | None = None
     """Cores that the application's other pipelines left to this one; None: there were no others."""
     assembly: Mapping[str, Any] | None = None
@@ -76,6 +79,8 @@ class Record:
         proposed = document.get("proposed")
         document["proposed"] = None if proposed is None else _decision(proposed)
         document["bottleneck"] = _bottleneck(document.get("bottleneck"))
+        no_effect = document.get("no_effect")
+        document["no_effect"] = None if no_effect is None else NoEffect(**no_effect)
         return cls(**document)
 
 
