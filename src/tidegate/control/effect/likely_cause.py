@@ -21,8 +21,8 @@ from tidegate.control.batch_parts import (
     STAGES,
     STARTING,
 )
+from tidegate.control.effect.judged_batch import JudgedBatch
 from tidegate.control.effect.series import Before
-from tidegate.control.effect.timed_batch import TimedBatch
 from tidegate.control.lag import Lag, PartitionLag
 
 HOT_PARTITION = "hot partition"
@@ -58,7 +58,7 @@ class Cause:
 
 
 @dataclass(frozen=True, slots=True)
-class HotShard:
+class HottestShard:
     """The hottest shard of an operator."""
 
     shard: int
@@ -71,14 +71,14 @@ class Evidence:
     """What was measured of a segment whose scale-outs had no effect."""
 
     before: Before
-    after: Sequence[TimedBatch]
+    after: Sequence[JudgedBatch]
     """The newest batches on more tasks; at least one."""
     lag: Lag | None = None
     reads: bool = False
     """Whether what it does with its rows is done in the tasks that read them."""
     hot_partitions: Sequence[tuple[PartitionLag, float]] = ()
     """Partitions that get many times as many rows as the others, with how many times."""
-    hot_shards: Mapping[str, HotShard] = field(default_factory=dict)
+    hot_shards: Mapping[str, HottestShard] = field(default_factory=dict)
     """The hottest shard of each keyed operator of the segment."""
 
     @property
@@ -236,7 +236,7 @@ def _shared(seen: Evidence) -> Cause | None:
     )
 
 
-def _row_s(batches: Sequence[TimedBatch]) -> float | None:
+def _row_s(batches: Sequence[JudgedBatch]) -> float | None:
     told = [one.busy_s / one.rows for one in batches if one.busy_s is not None]
     return statistics.median(told) if told else None
 

@@ -13,7 +13,7 @@ from tidegate.control.bottleneck import Bottleneck
 from tidegate.control.effect.granted_cores import GrantedCores
 from tidegate.control.effect.likely_cause import UNKNOWN, Cause
 from tidegate.control.effect.segment_watch import SegmentWatch
-from tidegate.control.effect.series import Compared, Series
+from tidegate.control.effect.series import BeforeAndAfter, ScaleOutSeries
 from tidegate.control.learning.pipeline_model import PipelineModel
 from tidegate.control.learning.smoothing import Alpha
 from tidegate.control.measurement import Measurement
@@ -120,7 +120,7 @@ class ScaleOutWatch:
         """For how long the target has been met."""
         return 0.0 if self._met_since_s is None else measurement.at_s - self._met_since_s
 
-    def _judged(self) -> list[tuple[str, Series, Compared]]:
+    def _judged(self) -> list[tuple[str, ScaleOutSeries, BeforeAndAfter]]:
         """The series that can be judged, by segment."""
         found = []
         for name, watch in self._segments.items():
@@ -138,8 +138,8 @@ class ScaleOutWatch:
         self,
         measurement: Measurement,
         name: str,
-        series: Series,
-        compared: Compared,
+        series: ScaleOutSeries,
+        compared: BeforeAndAfter,
         load: float,
         bottleneck: str | None,
     ) -> None:

@@ -5,9 +5,9 @@ import statistics
 from collections import deque
 
 from tidegate.control.effect.granted_cores import GrantedCores
-from tidegate.control.effect.likely_cause import Cause, Evidence, HotShard, likely_cause
-from tidegate.control.effect.series import COMPARED, Before, Series
-from tidegate.control.effect.timed_batch import TimedBatch, timed_batches
+from tidegate.control.effect.judged_batch import JudgedBatch, judged_batches
+from tidegate.control.effect.likely_cause import Cause, Evidence, HottestShard, likely_cause
+from tidegate.control.effect.series import COMPARED, Before, ScaleOutSeries
 from tidegate.control.lag import Lag
 from tidegate.control.learning.segment_model import SegmentModel
 from tidegate.control.measurement import Measurement, SegmentMeasurement
@@ -22,11 +22,11 @@ class SegmentWatch:
     """Sees the segment tick by tick, in time order."""
 
     def __init__(self) -> None:
-        self.series: Series | None = None
+        self.series: ScaleOutSeries | None = None
         """Scale-outs in a row that are not judged yet."""
         self._tasks: int | None = None
         """Tasks of the newest batch that had rows, and cores for its tasks."""
-        self._last: deque[TimedBatch] = deque(maxlen=COMPARED)
+        self._last: deque[JudgedBatch] = deque(maxlen=COMPARED)
         """The newest batches that tell a speed, all on the same tasks."""
         self._cores = 1
         """Cores of the pipeline when they ran."""
@@ -35,7 +35,7 @@ class SegmentWatch:
         self._lag: Lag | None = None
         self._reads = False
         self._hot_partitions = HotPartitions()
-        self._hot_shards: dict[str, HotShard] = {}
+        self._hot_shards: dict[str, HottestShard] = {}
 
     def observe(
         self,
@@ -48,7 +48,7 @@ class SegmentWatch:
     ) -> None:
         """Add a tick, after the model has learned from it; `late`: it missed the target."""
         self._look_around(measurement, segment)
-        for batch in timed_batches(measurement, segment, self._tasks, cores.were_enough):
+        for batch in judged_batches(measurement, segment, self._tasks, cores.were_enough):
             self._add(batch, cores.before, late=late)
         # Only numbers are read from the copy, and these are replaced, not changed, by learning.
         self._model = copy.copy(model)
@@ -67,7 +67,7 @@ class SegmentWatch:
         lag = self._lag
         return None if lag is None else (len(lag.partitions), lag.min_partitions or 0)
 
-    def cause(self, series: Series) -> Cause:
+    def cause(self, series: ScaleOutSeries) -> Cause:
         """The likely cause why these scale-outs had no effect."""
         return likely_cause(
             Evidence(
@@ -80,11 +80,11 @@ class SegmentWatch:
             )
         )
 
-    def _add(self, batch: TimedBatch, cores: int, *, late: bool) -> None:
+    def _add(self, batch: JudgedBatch, cores: int, *, late: bool) -> None:
         last, self._tasks = self._tasks, batch.tasks
         if self.series is None and last is not None and batch.tasks > last:
             before = self._before()
-            self.series = None if before is None else Series(before)
+            self.series = None if before is None else ScaleOutSeries(before)
         elif last is not None and batch.tasks < last:
             self.series = None  # fewer were enough, so what follows is not in a row with it
         if self.series is not None:
@@ -118,4 +118,4 @@ class SegmentWatch:
             rows = sum(one.shard_rows)
             if one.segment == segment.name and rows > 0:
                 hottest = max(range(len(one.shard_rows)), key=one.shard_rows.__getitem__)
-                self._hot_shards[one.name] = HotShard(hottest, one.shard_rows[hottest] / rows)
+                self._hot_shards[one.name] = HottestShard(hottest, one.shard_rows[hottest] / rows)

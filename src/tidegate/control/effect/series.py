@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from tidegate.control.effect.timed_batch import TimedBatch
+from tidegate.control.effect.judged_batch import JudgedBatch
 from tidegate.models.microbatch.batch_cost import BatchCost
 
 COMPARED = 5
@@ -32,7 +32,7 @@ _FAR = 2.0
 class Before:
     """A segment before its first scale-out."""
 
-    batches: tuple[TimedBatch, ...]
+    batches: tuple[JudgedBatch, ...]
     """Its last batches, all on the same number of tasks."""
     cores: int
     """Cores of the whole pipeline."""
@@ -61,18 +61,18 @@ class Before:
     def _modelled_s(self, rows: int) -> float:
         return self.cost.duration_s(rows, self.tasks, self.imbalance)
 
-    def unchanged_s(self, batch: TimedBatch) -> float:
+    def unchanged_s(self, batch: JudgedBatch) -> float:
         """How long the rows of a batch would have taken before."""
         return self.off * self._modelled_s(batch.rows)
 
-    def expected_s(self, batch: TimedBatch) -> float:
+    def expected_s(self, batch: JudgedBatch) -> float:
         """How long the model expects them to take on the tasks that they had."""
         delta = max(self.imbalance_on(batch.tasks), 1.0)
         return self.off * self.cost.duration_s(batch.rows, batch.tasks, delta)
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class BeforeAndAfter:
     """What more cores did to the duration of batches."""
 
     ratio: float
@@ -101,16 +101,16 @@ class Compared:
         return self.ratio > (0.9 if self.more >= _FAR else 1.0) and not self.has_effect
 
 
-class Series:
+class ScaleOutSeries:
     """The batches of a segment since its first scale-out that is not judged yet."""
 
     def __init__(self, before: Before) -> None:
         self.before = before
-        self._after: deque[TimedBatch] = deque(maxlen=COMPARED)
+        self._after: deque[JudgedBatch] = deque(maxlen=COMPARED)
         self._used: set[int] = set()
         self._late = 0
 
-    def add(self, batch: TimedBatch, *, late: bool) -> None:
+    def add(self, batch: JudgedBatch, *, late: bool) -> None:
         """Add a batch that ended in a tick that missed the target, or did not."""
         if batch.tasks <= self.before.tasks:
             return
@@ -120,7 +120,7 @@ class Series:
             self._late = self._late + 1 if late else 0
 
     @property
-    def after(self) -> Sequence[TimedBatch]:
+    def after(self) -> Sequence[JudgedBatch]:
         """The newest batches on more tasks that tell a speed."""
         return tuple(self._after)
 
@@ -134,7 +134,7 @@ class Series:
         """Whether the last batches all missed the target, so that more cores were needed."""
         return self._late >= FEWEST
 
-    def compared(self) -> Compared | None:
+    def compared(self) -> BeforeAndAfter | None:
         """Now against before; None while too few batches, or none on the newest cores, tell."""
         if len(self._after) < FEWEST:
             return None
@@ -143,7 +143,7 @@ class Series:
             return None
         unchanged = [max(self.before.unchanged_s(one), 1e-9) for one in self._after]
         pairs = list(zip(self._after, unchanged, strict=True))
-        return Compared(
+        return BeforeAndAfter(
             ratio=statistics.median(one.duration_s / then_s for one, then_s in pairs),
             expected=statistics.median(
                 self.before.expected_s(one) / then_s for one, then_s in pairs
@@ -153,5 +153,5 @@ class Series:
         )
 
 
-def _rows(batches: Iterable[TimedBatch]) -> float:
+def _rows(batches: Iterable[JudgedBatch]) -> float:
     return statistics.median(batch.rows for batch in batches)

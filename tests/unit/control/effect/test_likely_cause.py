@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tidegate.control.batch_parts import LOG, OFFSETS, PLANNING, SLOWEST, STAGES
+from tidegate.control.effect.judged_batch import JudgedBatch
 from tidegate.control.effect.likely_cause import (
     HOT_KEY,
     HOT_PARTITION,
@@ -17,17 +18,16 @@ from tidegate.control.effect.likely_cause import (
     STORAGE,
     UNKNOWN,
     Evidence,
-    HotShard,
+    HottestShard,
     likely_cause,
 )
 from tidegate.control.effect.series import Before
-from tidegate.control.effect.timed_batch import TimedBatch
 from tidegate.control.lag import Lag, PartitionLag
 from tidegate.models.microbatch.batch_cost import BatchCost
 
 
-def batch(tasks: int, **changes: object) -> TimedBatch:
-    plain = TimedBatch(
+def batch(tasks: int, **changes: object) -> JudgedBatch:
+    plain = JudgedBatch(
         rows=1000, tasks=tasks, duration_s=4.0, imbalance=1.1, parts_s={}, busy_s=None
     )
     return replace(plain, **changes)
@@ -88,10 +88,10 @@ def test_a_hot_partition_comes_before_their_number() -> None:
 
 def test_one_hot_key_and_skew_are_told_apart_by_the_shards() -> None:
     uneven = {"before": {"imbalance": 1.6}, "after": {"imbalance": 6.4}}
-    hot = {"count": HotShard(7, 0.8)}
+    hot = {"count": HottestShard(7, 0.8)}
     assert likely_cause(evidence(**uneven, hot_shards=hot)).name == HOT_KEY
     assert "shard 7 of 'count' has 80 %" in likely_cause(evidence(**uneven, hot_shards=hot)).why
-    found = likely_cause(evidence(**uneven, hot_shards={"count": HotShard(7, 0.1)}))
+    found = likely_cause(evidence(**uneven, hot_shards={"count": HottestShard(7, 0.1)}))
     assert found.name == SKEW
     assert "the fullest task has 6.4 times the mean of 8" in found.why
 

@@ -12,7 +12,7 @@ from tidegate.control.constraints import Constraints
 from tidegate.control.decision import Decision, hold
 from tidegate.control.effect.only_with_effect import OnlyWithEffect
 from tidegate.control.effect.scale_outs import AGAIN_S, MET_S, ScaleOutWatch
-from tidegate.control.effect.series import Compared
+from tidegate.control.effect.series import BeforeAndAfter
 from tidegate.control.lag import Lag, PartitionLag
 from tidegate.control.learning.pipeline_model import PipelineModel
 from tidegate.control.measurement import Measurement
@@ -284,15 +284,15 @@ def test_a_record_tells_it_and_is_read_again() -> None:
 @pytest.mark.parametrize(
     ("compared", "effect", "none"),
     [
-        (Compared(ratio=0.5, expected=0.5), True, False),
-        (Compared(ratio=0.86, expected=0.5), True, False),
-        (Compared(ratio=0.90, expected=0.5), False, True),
-        (Compared(ratio=0.97, expected=1.0), False, True),
-        (Compared(ratio=0.94, expected=1.0), True, False),
-        (Compared(ratio=0.95, expected=0.7, growth=4.0, more=1.4), False, False),
-        (Compared(ratio=1.05, expected=0.7, growth=4.0, more=1.4), False, True),
-        (Compared(ratio=0.95, expected=0.3, growth=4.0, more=3.0), False, True),
+        (BeforeAndAfter(ratio=0.5, expected=0.5), True, False),
+        (BeforeAndAfter(ratio=0.86, expected=0.5), True, False),
+        (BeforeAndAfter(ratio=0.90, expected=0.5), False, True),
+        (BeforeAndAfter(ratio=0.97, expected=1.0), False, True),
+        (BeforeAndAfter(ratio=0.94, expected=1.0), True, False),
+        (BeforeAndAfter(ratio=0.95, expected=0.7, growth=4.0, more=1.4), False, False),
+        (BeforeAndAfter(ratio=1.05, expected=0.7, growth=4.0, more=1.4), False, True),
+        (BeforeAndAfter(ratio=0.95, expected=0.3, growth=4.0, more=3.0), False, True),
     ],
 )
-def test_what_counts_as_an_effect(compared: Compared, effect: bool, none: bool) -> None:
+def test_what_counts_as_an_effect(compared: BeforeAndAfter, effect: bool, none: bool) -> None:
     assert (compared.has_effect, compared.has_none) == (effect, none)

@@ -11,7 +11,7 @@ _UNFIT = (FIRST, COLD, NEW_TASKS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TimedBatch:
+class JudgedBatch:
     """One batch, with the core time of its tasks where that is known."""
 
     rows: int
@@ -35,12 +35,12 @@ class TimedBatch:
         return told / max(self.duration_s, 1e-9)
 
 
-def timed_batches(
+def judged_batches(
     measurement: Measurement,
     segment: SegmentMeasurement,
     tasks_before: int | None,
     had_cores: Callable[[float], bool] = lambda began_s: True,
-) -> list[TimedBatch]:
+) -> list[JudgedBatch]:
     """The batches of a tick that had rows, and cores for all their tasks, oldest first.
 
     `had_cores` tells whether there were enough cores at a time. A batch with more tasks than the
@@ -61,7 +61,7 @@ def timed_batches(
         if busy_s is None and inside:
             busy_s = sum(inside) * batch.rows / rows
         found.append(
-            TimedBatch(
+            JudgedBatch(
                 rows=batch.rows,
                 tasks=batch.tasks,
                 duration_s=batch.duration_s,
