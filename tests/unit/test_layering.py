@@ -75,6 +75,7 @@ DOOR = "door"
 ASSEMBLERS = {"assemble", "assembly", "rehearsal", "replay"}
 """The files of the door that may import mechanisms."""
 BESIDE = {
+    ("effect", "sources"): "a cause why cores have no effect may be the source's partitions",
     ("latency", "allocation"): "its planner is DRS's allocator",
     ("learning", "shards"): "the imbalance to expect is the one that the balancer leaves",
     ("placement", "shards"): "a split divides an executor's shards by the balancer's rule",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tidegate.view.live.terminal import LiveView
 
 POLICY = option("policy")
+NOTIFY = option("notify")
 
 
 def demo(
@@ -46,6 +47,7 @@ def demo(
     port: Annotated[
         int, typer.Option(help="Port of the live page; 0 takes any free one.")
     ] = DEFAULT_PORT,
+    notify: Annotated[list[str] | None, typer.Option(help=NOTIFY.help, show_default=False)] = None,
     json: Json = False,
 ) -> None:
     """Run a pipeline whose load rises fourfold and falls again, and watch it hold its target.
@@ -59,11 +61,13 @@ def demo(
     # Imported here because Spark takes a second to import, which would slow down `--help`.
     from tidegate.apps.surge import CORES, TARGET_S, run_surge
     from tidegate.spark.master import parse_master
+    from tidegate.spark.notices.receivers import notify_settings
     from tidegate.spark.session import session
     from tidegate.view.live.terminal import LiveView
     from tidegate.workload.parse import parse_profile
 
     policy = policy_name(policy)
+    notify_settings({"notify": notify or (), "notify_after": option("notify_after").default})
     profile = None if rate is None else parse_profile(rate)
     where = parse_master(master)
     most = min(CORES[1], where.cores or CORES[1])
@@ -88,6 +92,7 @@ def demo(
                 kafka=kafka,
                 on_record=shown,
                 on_failure=failed,
+                notify=notify or (),
             )
     finally:
         spark.stop()

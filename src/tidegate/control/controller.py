@@ -25,6 +25,7 @@ from tidegate.control.floors import raised
 from tidegate.control.give_way import give_way, release_to
 from tidegate.control.limits import Limits
 from tidegate.control.measurement import Measurement
+from tidegate.control.no_effect import NoEffect
 from tidegate.control.policy import Policy
 from tidegate.control.record import Record
 from tidegate.control.remembering import Remembering
@@ -73,6 +74,19 @@ class Noter(Protocol):
         ...
 
 
+class EffectWatch(Protocol):
+    """Notices that more cores have no effect."""
+
+    @property
+    def no_effect(self) -> NoEffect | None:
+        """Why no core should be added now; None: nothing speaks against it."""
+        ...
+
+    def observe(self, measurement: Measurement, bottleneck: Bottleneck | None = None) -> None:
+        """Learn from a tick, before the policy decides on it."""
+        ...
+
+
 class ShardBalancer(Protocol):
     """Adds shard moves to a decision."""
 
@@ -101,6 +115,7 @@ class Controller:
         finder: Finder | None = None,
         balancer: ShardBalancer | None = None,
         noter: Noter | None = None,
+        effects: EffectWatch | None = None,
         assembly: Mapping[str, Any] | None = None,
     ) -> None:
         if not 1 <= bounds.least <= bounds.most:
@@ -117,6 +132,7 @@ class Controller:
         self._finder = finder
         self._balancer = balancer
         self._noter = noter
+        self._effects = effects
         self._assembly = assembly
         self._tick = 0
         self._at_s: float | None = None
@@ -160,6 +176,8 @@ class Controller:
         if measurement.stale is not None:
             return self._on_old_numbers(measurement, constraints, predicted_s, approve)
         bottleneck = None if self._finder is None else self._finder.find(measurement)
+        if self._effects is not None:
+            self._effects.observe(measurement, bottleneck)
         decision = self.policy.decide(measurement, constraints)
         decision = _within_bounds(decision, measurement, constraints.allowed)
         if bounds.least > self._bounds.least:
@@ -204,11 +222,11 @@ class Controller:
         version = learned.get("version")
         if version != LEARNED_VERSION:
             return f"its format has version {version}, and this release reads {LEARNED_VERSION}"
-        fresh = copy.deepcopy((self._learner, self.policy, self._claim))
+        fresh = copy.deepcopy((self._learner, self.policy, self._claim, self._effects))
         try:
             self._recall(learned, now_s)
         except Exception:
-            self._learner, self.policy, self._claim = fresh
+            self._learner, self.policy, self._claim, self._effects = fresh
             raise
         return None
 
@@ -346,6 +364,7 @@ class Controller:
             beliefs={name: value for name, value in beliefs.items() if math.isfinite(value)},
             predicted_latency_s=predicted_s,
             bottleneck=bottleneck,
+            no_effect=None if self._effects is None else self._effects.no_effect,
             share=share,
             assembly=self._assembly if tells else None,
             recalled=self._recalled if self._tick == 1 else None,

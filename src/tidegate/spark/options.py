@@ -18,6 +18,7 @@ from tidegate.control.capacity_options import LEARN_NOTHING, MST
 from tidegate.control.decision import Decision
 from tidegate.control.measurement import Measurement
 from tidegate.control.names import DEFAULT_POLICY, PIPELINE_POLICIES, SHEDDERS
+from tidegate.control.notice import Notice
 from tidegate.errors import AskedWrongly, nearest
 
 _NAMED = tuple(name for name in PIPELINE_POLICIES if name not in MST)
@@ -25,11 +26,16 @@ Count = int | tuple[int, int] | None
 """A number, or the fewest and the most."""
 Approval = Callable[[Decision, Measurement], bool | Decision]
 """Asked before a decision is acted on: yes, no, or what to do instead."""
+NoticeFunction = Callable[[Notice], object]
+"""Called with every notice."""
 CHANGEABLE = (
     *("target", "percentile", "cores", "executors", "policy", "capacity", "catch_up"),
-    *("scale_in_after", "between_changes", "excluded", "floors", "dry_run"),
+    *("scale_in_after", "between_changes", "excluded", "floors", "dry_run", "notify"),
+    "notify_after",
 )
 """Options that can change while a pipeline runs (`update`)."""
+SECRET = ("notify",)
+"""Options whose values are not shown: the address of a webhook lets anybody post."""
 IN_CODE = ("approve",)
 """Options that cannot be written on a command line or in a file."""
 
@@ -101,6 +107,18 @@ class ControlOptions(TypedDict, total=False):
             " one. 'HOST:PORT' listens elsewhere and asks for a token. Pipelines of one process"
             " with the same port share a page."
         ),
+    ]
+    notify: Annotated[
+        str | NoticeFunction | Sequence[str | NoticeFunction],
+        Option(
+            "Who is told when the target is missed, the maximum is reached, control fails, rows are"
+            " shed or more cores have no effect, and when that ends: the address of a webhook"
+            " (https://...), in code a function of a notice, or a list. The log always has it.",
+            "log",
+        ),
+    ]
+    notify_after: Annotated[
+        str, Option("How long the target must be missed before that is told.", "30 seconds")
     ]
     approve: Annotated[
         Approval | None,
@@ -237,6 +255,12 @@ class Declared:
     default: Any
     help: str
 
+    @property
+    def several(self) -> bool:
+        """Whether it takes a list, or one value as well as a list."""
+        kinds = get_args(self.type) if isinstance(self.type, UnionType) else (self.type,)
+        return any(get_origin(kind) is Sequence for kind in kinds)
+
 
 Kind = type[StartOptions] | type[AttachOptions] | type[ProgramOptions]
 Call = TypeVar("Call", bound=Callable[..., Any])
@@ -263,8 +287,9 @@ def filled(kind: Kind, given: Mapping[str, Any]) -> dict[str, Any]:
         if name not in known:
             raise AskedWrongly(f"there is no option '{name}'{nearest(name, known)}")
         if not _fits(given[name], known[name].type):
+            shown = type(given[name]).__name__ if name in SECRET else repr(given[name])
             raise AskedWrongly(
-                f"{name}={given[name]!r}: expected {_shown(known[name].type)}. {known[name].help}"
+                f"{name}={shown}: expected {_shown(known[name].type)}. {known[name].help}"
             )
     return {name: given.get(name, one.default) for name, one in known.items()}
 

@@ -146,7 +146,7 @@ def _refuse_without_target(given: Mapping[str, Any]) -> None:
     """Refuse options that say how to keep a target when no target is given."""
     without = (
         *("cores", "executors", "policy", "capacity", "excluded", "floors", "dry_run", "shed"),
-        *("approve", "page", "warm_up"),
+        *("approve", "page", "notify", "warm_up"),
     )
     named = [name for name in without if given[name] != option(name).default]
     if named:

@@ -137,6 +137,8 @@ def begun_batch(
     mean_s = slowest_s = reading_s
     for stage in segment.stages:
         tasks = one.tasks[stage.name]
+        if segment.partitions is not None and stage is segment.stages[0]:
+            tasks = min(tasks, segment.partitions)
         delta = 1.0
         weights = None
         if stage.shards and stage.weights is not None:

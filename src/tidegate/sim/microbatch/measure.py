@@ -1,6 +1,7 @@
 """The simulated meter: what Spark's meter would measure of the same batches."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -91,19 +92,33 @@ def segment_measurement(
     )
 
 
+def as_foreign(segment: SegmentMeasurement, ended: Ended, cores: int) -> SegmentMeasurement:
+    """What a meter knows of a segment that is a query of others (`AttachedMeter`)."""
+    batches = tuple(
+        replace(batch, imbalance=1.0, parts_s={}, busy_s=sum(simulated.busy_s.values()))
+        for batch, (_, simulated) in zip(segment.batches, ended, strict=True)
+    )
+    return replace(segment, tasks=cores, batches=batches, apart=True, latency=None)
+
+
 def lag_of(one: RunningSegment, ended: Ended, rate: float) -> Lag | None:
-    """How far a segment with a read limit is behind its source; None for others."""
-    if one.segment.limit_rows is None:
+    """How far a segment with partitions or a read limit is behind its source; None for others."""
+    segment = one.segment
+    if segment.limit_rows is None and segment.partitions is None:
         return None
+    count = segment.partitions or 1
     taken = sum(batch.offered for _, batch in ended)
-    part = PartitionLag(
-        topic=source_name(one),
-        partition=0,
-        behind_rows=round(one.behind_rows),
-        taken_rows=round(taken),
+    parts = tuple(
+        PartitionLag(
+            topic=source_name(one),
+            partition=partition,
+            behind_rows=round(one.behind_rows / count),
+            taken_rows=round(taken / count),
+        )
+        for partition in range(count)
     )
     seconds = one.behind_rows / rate if rate > 0.0 else None
-    return Lag(partitions=(part,), seconds=seconds, limit_rows=one.segment.limit_rows)
+    return Lag(partitions=parts, seconds=seconds, limit_rows=segment.limit_rows)
 
 
 def operator_measurements(
@@ -114,7 +129,7 @@ def operator_measurements(
     `nodes` has the node of each core of a simulated cluster.
     """
     found = []
-    stages = one.segment.stages
+    stages, reads = one.segment.stages, one.segment.partitions is not None
     feeders = (feeder, *(stage.name for stage in stages))
     for stage, before in zip(stages, feeders, strict=False):
         name = stage.name
@@ -146,6 +161,7 @@ def operator_measurements(
                 route=slot_route(shares, SLOTS * tasks) if shares else one.routes.get(name, ()),
                 shard_rows=counts,
                 inputs=(before,),
+                inside=before if reads and stage is stages[0] else None,
                 task_rates=_task_rates(stage, tasks),
                 dealt=bool(shares),
                 rows_out=round(rows),

@@ -25,6 +25,7 @@ from tidegate.sim.microbatch.cluster import NodeCores, SimulatedCluster
 from tidegate.sim.microbatch.done_rows import DoneInputs, DoneRows
 from tidegate.sim.microbatch.kept_rows import KeptRows, kept_rows
 from tidegate.sim.microbatch.measure import (
+    as_foreign,
     latency_of,
     operator_measurements,
     segment_measurement,
@@ -151,11 +152,7 @@ class PipelineSimulation:
         for one in self._running:
             for stage in one.segment.stages:
                 if stage.name in decision.tasks:
-                    wanted = self._limited(stage, decision.tasks[stage.name])
-                    one.tasks[stage.name] = wanted
-                    one.deals.pop(stage.name, None)
-                    if stage.shards:
-                        one.routes[stage.name] = rescaled(one.routes[stage.name], wanted)
+                    self._rescale(one, stage, decision.tasks[stage.name])
                 shares = decision.deal.get(stage.name)
                 if shares is not None and len(shares) in (0, one.tasks[stage.name]):
                     one.deals[stage.name] = shares
@@ -165,11 +162,21 @@ class PipelineSimulation:
                     one.routes[stage.name] = route
                     self._moves += len(moves)
 
+    def _rescale(self, one: RunningSegment, stage: Stage, tasks: int) -> None:
+        """Give a stage so many tasks from its segment's next batch on."""
+        one.tasks[stage.name] = wanted = self._limited(stage, tasks)
+        one.deals.pop(stage.name, None)
+        if stage.shards:
+            one.routes[stage.name] = rescaled(one.routes[stage.name], wanted)
+
     def advance(self, until_s: float) -> Measurement:
         """Let time pass up to the end of a tick, and measure the tick."""
         begin_s = self._now_s
         if self.cluster is None:
             self._let_grants_come(begin_s, until_s)
+            if self._world.foreign:
+                for stage in self._running[0].segment.stages:
+                    self._rescale(self._running[0], stage, self._granted)
             for one in self._running:
                 self._advance(one, until_s)
         else:
@@ -333,10 +340,12 @@ class PipelineSimulation:
                 sources.append(source_count(one, ended))
             ended_by[one.segment.name] = [batch for _, batch in ended]
             followers = [other.segment.name for other in self._followers(one)]
-            segments.append(
-                segment_measurement(one, ended, rate, waiting, world.starts_s, followers)
-            )
-            operators += operator_measurements(one, ended, rate, self._feeder(one), nodes)
+            told = segment_measurement(one, ended, rate, waiting, world.starts_s, followers)
+            if world.foreign:
+                told = as_foreign(told, ended, self._granted)
+            else:
+                operators += operator_measurements(one, ended, rate, self._feeder(one), nodes)
+            segments.append(told)
             running = [] if one.batch is None else [one.batch]
             busy_s += sum(
                 batch.busy_within(begin_s, end_s)

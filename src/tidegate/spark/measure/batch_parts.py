@@ -73,6 +73,17 @@ def batch_parts(result: BatchResult, progress: BatchProgress) -> dict[str, float
     }
 
 
+def attached_parts(progress: BatchProgress) -> dict[str, float]:
+    """The parts of a batch of a query of others: its stages with their tasks are one part."""
+    return {
+        OFFSETS: progress.offsets_s + progress.reading_s,
+        PLANNING: progress.planning_s,
+        LOG: progress.log_s,
+        STAGES: progress.work_s,
+        OTHER: progress.other_s,
+    }
+
+
 def _waves(reports: Sequence[TaskReport]) -> list[_Wave]:
     """Group reports by stage, and stages whose tasks overlap in time: they count once.
 
