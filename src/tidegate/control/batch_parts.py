@@ -1,6 +1,6 @@
 """The names of what a micro-batch's duration is made of, as far as Spark and its tasks tell it.
 
-All but the last two add up to the duration.
+Those in `ADD_UP` add up to the duration; the others are a part of one of them, or core seconds.
 """
 
 from typing import Final
@@ -21,9 +21,14 @@ SLOWEST: Final = "slowest"
 """The slowest task of each stage, in the operators."""
 COMMIT: Final = "commit"
 """What follows the work: reports, hand-over, the manifest, cleaning."""
+WORK: Final = "work"
+"""Running the stages and the sink of a foreign query, of which Spark tells no more."""
 OTHER: Final = "other"
 """Time that nobody tells about."""
 BESIDE: Final = "beside"
 """The part of `SLOWEST` outside the user's functions: reading and writing state."""
+STATE: Final = "state"
+"""Core seconds in which the tasks of a foreign query wrote their state; a part of `WORK`."""
 
-ADD_UP: Final = (OFFSETS, PLANNING, LOG, OWN_PLAN, STAGES, STARTING, SLOWEST, COMMIT, OTHER)
+ADD_UP: Final = (OFFSETS, PLANNING, LOG, OWN_PLAN, STAGES, STARTING, SLOWEST, COMMIT, WORK, OTHER)
+"""A batch has those that are told of its kind of query."""

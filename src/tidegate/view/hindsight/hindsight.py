@@ -1,0 +1,198 @@
+"""A whole recording in hindsight: what would have been enough, what it cost, and what was wrong."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tidegate.control.record import Record
+from tidegate.control.replay import runs_of
+from tidegate.view.figures import rounded
+from tidegate.view.hindsight.above import layers
+from tidegate.view.hindsight.causes import ABOVE, MISSED
+from tidegate.view.hindsight.judge_run import JudgedRun, judge_run
+from tidegate.view.hindsight.verdict import KINDS, Kind, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """The least core-seconds with the future known, as an oracle found them."""
+
+    core_seconds: float
+    within: float
+    """The share of the time in which even those hold the target."""
+    estimated: bool = False
+    """Whether it is an estimate, for several segments."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hindsight:
+    """The sums over all ticks, and the verdicts. Cores and causes cover the known ticks alone."""
+
+    seconds: float
+    known_seconds: float
+    """Seconds of ticks of which it is known how many cores were enough."""
+    core_seconds: float
+    """Core-seconds that were granted, in all."""
+    known_core_seconds: float
+    """Those of the known ticks: enough, plus those above it, minus those below it."""
+    enough_core_seconds: float
+    most_enough: int
+    """The most cores that any tick needed."""
+    above: dict[str, float]
+    """Core-seconds above enough, by cause (`causes.ABOVE`), largest first."""
+    below_core_seconds: float
+    """Core-seconds that were missing where there were fewer cores than enough."""
+    judged_seconds: float
+    """Seconds that had a target, and rows to judge by it."""
+    missed: dict[str, float]
+    """Seconds above the target, by cause (`causes.MISSED`), largest first."""
+    verdicts: tuple[Verdict, ...]
+    dry_run: bool
+    target: bool
+    """Whether any tick had a target."""
+    enough_by_tick: tuple[int | None, ...]
+    """The cores that were enough, for each record; None where that is not known."""
+    best: Best | None = None
+    """What an oracle needs for the same load; None where that was not looked for."""
+
+    @property
+    def above_core_seconds(self) -> float:
+        """All core-seconds above enough."""
+        return sum(self.above.values())
+
+    @property
+    def missed_s(self) -> float:
+        """All seconds above the target."""
+        return sum(self.missed.values())
+
+    @property
+    def wrong(self) -> tuple[Verdict, ...]:
+        """The decisions that were wrong, in their order."""
+        return tuple(one for one in self.verdicts if one.fault is not None)
+
+    @property
+    def judged(self) -> int:
+        """How many decisions can be judged."""
+        return sum(one.unknown is None for one in self.verdicts)
+
+    def by_kind(self) -> dict[Kind, int]:
+        """How many decisions were wrong in which way."""
+        kinds = [one.fault.kind for one in self.verdicts if one.fault is not None]
+        return {kind: kinds.count(kind) for kind in KINDS if kind in kinds}
+
+    @property
+    def why_unknown(self) -> str | None:
+        """Why it is not known how many cores were enough; None if it is."""
+        if self.known_seconds > 0.0:
+            return None
+        if not self.target:
+            return (
+                "these records have no target, so there is nothing that cores could be enough for"
+            )
+        return "no batch with rows has ended, so what a batch costs could not be learned"
+
+    def document(self) -> dict[str, Any]:
+        """For JSON; docs/hindsight.md says what each key means."""
+        best = self.best
+        return {
+            "known": self.why_unknown is None,
+            "why_unknown": self.why_unknown,
+            "dry_run": self.dry_run,
+            "seconds": round(self.seconds, 3),
+            "known_seconds": round(self.known_seconds, 3),
+            "core_seconds": round(self.core_seconds, 1),
+            "known_core_seconds": round(self.known_core_seconds, 1),
+            "enough_core_seconds": round(self.enough_core_seconds, 1),
+            "above_core_seconds": round(self.above_core_seconds, 1),
+            "below_core_seconds": round(self.below_core_seconds, 1),
+            "most_enough": self.most_enough,
+            "oracle_core_seconds": rounded(best.core_seconds if best else None, 1),
+            "oracle_within_target": rounded(best.within if best else None, 4),
+            "oracle_estimated": best.estimated if best else None,
+            "above": [
+                {
+                    "cause": cause,
+                    "core_seconds": round(number, 1),
+                    "words": ABOVE[cause].words,
+                    "option": ABOVE[cause].option,
+                }
+                for cause, number in self.above.items()
+            ],
+            "judged_seconds": round(self.judged_seconds, 3),
+            "missed_seconds": round(self.missed_s, 3),
+            "missed": [
+                {
+                    "cause": cause,
+                    "seconds": round(number, 3),
+                    "words": MISSED[cause].words,
+                    "option": MISSED[cause].option,
+                }
+                for cause, number in self.missed.items()
+            ],
+            "decisions": len(self.verdicts),
+            "decisions_judged": self.judged,
+            "decisions_wrong": len(self.wrong),
+            "wrong_by_kind": self.by_kind(),
+            "verdicts": [_verdict(one) for one in self.verdicts],
+        }
+
+
+def _verdict(one: Verdict) -> dict[str, Any]:
+    fault = one.fault
+    judgement = "unknown" if one.unknown else "right" if fault is None else "wrong"
+    return {
+        "at_s": round(one.at_s, 3),
+        "what": one.what,
+        "judgement": judgement,
+        "kind": fault.kind if fault else None,
+        "why": fault.why if fault else one.unknown,
+        "option": fault.option if fault else None,
+        "core_seconds": rounded(fault.core_seconds if fault else None, 1),
+        "missed_seconds": rounded(fault.missed_s if fault else None, 3),
+    }
+
+
+def hindsight_of(records: Sequence[Record], watch: Callable[[], None] = lambda: None) -> Hindsight:
+    """Look back at these records, oldest first, of one run or of several in a row.
+
+    `watch` is called once for each record, to show how far it is.
+    """
+    first = records[0].measurement
+    start_s = first.at_s - first.interval_s
+    runs = [judge_run(run, start_s, watch) for run in runs_of(records)]
+    ticks = [tick for run in runs for tick in run.ticks]
+    known = [(tick, tick.need) for tick in ticks if tick.need is not None]
+    above: dict[str, float] = {}
+    for tick, _ in known:
+        for cause, cores in layers(tick).items():
+            above[cause] = above.get(cause, 0.0) + cores * tick.seconds
+    return Hindsight(
+        seconds=sum(tick.seconds for tick in ticks),
+        known_seconds=sum(tick.seconds for tick, _ in known),
+        core_seconds=sum(tick.granted * tick.seconds for tick in ticks),
+        known_core_seconds=sum(tick.granted * tick.seconds for tick, _ in known),
+        enough_core_seconds=sum(need.enough * tick.seconds for tick, need in known),
+        most_enough=max((need.enough for _, need in known), default=0),
+        above=_largest_first(above),
+        below_core_seconds=sum(
+            max(need.enough - tick.granted, 0) * tick.seconds for tick, need in known
+        ),
+        judged_seconds=sum(tick.seconds for tick in ticks if tick.met is not None),
+        missed=_largest_first(_missed(runs)),
+        verdicts=tuple(verdict for run in runs for verdict in run.verdicts),
+        dry_run=bool(ticks) and all(tick.settings.dry_run for tick in ticks),
+        target=any(tick.settings.target is not None for tick in ticks),
+        enough_by_tick=tuple(None if tick.need is None else tick.need.enough for tick in ticks),
+    )
+
+
+def _missed(runs: Sequence[JudgedRun]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for run in runs:
+        for place, cause in run.causes.items():
+            found[cause] = found.get(cause, 0.0) + run.ticks[place].seconds
+    return found
+
+
+def _largest_first(numbers: dict[str, float]) -> dict[str, float]:
+    return dict(sorted(numbers.items(), key=lambda pair: -pair[1]))
