@@ -45,7 +45,7 @@ _LEAST_SHARE = 0.005
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SegmentBatches:
+class SegmentTime:
     """The batches of one segment, without the first ones unless there are no others."""
 
     segment: str
@@ -157,7 +157,7 @@ class SegmentBatches:
         }
 
 
-def batches_by_segment(records: Sequence[Record]) -> tuple[SegmentBatches, ...]:
+def batches_by_segment(records: Sequence[Record]) -> tuple[SegmentTime, ...]:
     """The batches of each segment that ended some, the longest mean duration first."""
     found: dict[str, list[BatchMeasurement]] = {}
     newest: dict[str, Measurement] = {}
@@ -178,7 +178,7 @@ def batches_by_segment(records: Sequence[Record]) -> tuple[SegmentBatches, ...]:
 
 def _told(
     name: str, batches: Sequence[BatchMeasurement], newest: Measurement, limit_rows: int | None
-) -> SegmentBatches:
+) -> SegmentTime:
     with_rows = [batch for batch in batches if batch.rows > 0]
     warm = [batch for batch in with_rows if batch.outlier not in (FIRST, COLD)] or with_rows
     first = [batch for batch in batches if batch.outlier in (FIRST, COLD)]
@@ -190,7 +190,7 @@ def _told(
     busy_s = sum(batch.busy_s or 0.0 for batch in busy)
     state = [batch.parts_s[STATE] for batch in busy if STATE in batch.parts_s]
     segment = next(one for one in newest.segments if one.name == name)
-    return SegmentBatches(
+    return SegmentTime(
         segment=name,
         foreign=not any(operator.segment == name for operator in newest.operators),
         batches=len(warm),

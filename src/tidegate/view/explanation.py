@@ -5,7 +5,7 @@ from typing import Any
 
 from tidegate.control.bottleneck import LIMITING_LOAD
 from tidegate.units import format_duration
-from tidegate.view.batch_time import SegmentBatches
+from tidegate.view.batch_time import SegmentTime
 from tidegate.view.cores_used import CoresUsed
 from tidegate.view.figures import milliseconds, rounded
 from tidegate.view.hindsight.hindsight import Best, Hindsight
@@ -110,7 +110,7 @@ class Explanation:
     """One sentence about rows that stayed in the sources; empty where these do not tell."""
     source_limits: tuple[tuple[str, float], ...] = ()
     """What limited the run at its sources, with the seconds for which it did, longest first."""
-    batches: tuple[SegmentBatches, ...] = ()
+    batches: tuple[SegmentTime, ...] = ()
     """What the time of batches went to, by segment or query, the slowest first."""
     cores: CoresUsed
     latency_s: float | None = None

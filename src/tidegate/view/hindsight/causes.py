@@ -47,7 +47,7 @@ MISSED = {
     "short": Cause("fewer cores than enough"),
     "backlog": Cause("working off rows that had piled up before"),
     "cold": Cause("first batches, while code is loaded and compiled"),
-    "slow": Cause("batches that took longer than such batches usually do"),
+    "slow": Cause("batches that took longer than the model expects"),
     "unknown": Cause("while it is not known what a batch costs"),
 }
 """Causes of seconds above the target."""

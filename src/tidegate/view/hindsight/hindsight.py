@@ -7,10 +7,10 @@ from typing import Any
 from tidegate.control.record import Record
 from tidegate.control.replay import runs_of
 from tidegate.view.figures import rounded
-from tidegate.view.hindsight.above import layers
 from tidegate.view.hindsight.causes import ABOVE, MISSED
+from tidegate.view.hindsight.core_layers import layers
 from tidegate.view.hindsight.judge_run import JudgedRun, judge_run
-from tidegate.view.hindsight.verdict import KINDS, Kind, Verdict
+from tidegate.view.hindsight.judged_decision import KINDS, JudgedDecision, Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Hindsight:
     """Seconds that had a target, and rows to judge by it."""
     missed: dict[str, float]
     """Seconds above the target, by cause (`causes.MISSED`), largest first."""
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[JudgedDecision, ...]
     dry_run: bool
     target: bool
     """Whether any tick had a target."""
@@ -66,7 +66,7 @@ class Hindsight:
         return sum(self.missed.values())
 
     @property
-    def wrong(self) -> tuple[Verdict, ...]:
+    def wrong(self) -> tuple[JudgedDecision, ...]:
         """The decisions that were wrong, in their order."""
         return tuple(one for one in self.verdicts if one.fault is not None)
 
@@ -137,7 +137,7 @@ class Hindsight:
         }
 
 
-def _verdict(one: Verdict) -> dict[str, Any]:
+def _verdict(one: JudgedDecision) -> dict[str, Any]:
     fault = one.fault
     judgement = "unknown" if one.unknown else "right" if fault is None else "wrong"
     return {

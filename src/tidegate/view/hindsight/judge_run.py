@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tidegate.control.record import Record
-from tidegate.view.hindsight.change import JUDGED_S, Change, changes_of_cores
+from tidegate.view.hindsight.core_change import JUDGED_S, CoreChange, changes_of_cores
+from tidegate.view.hindsight.judged_decision import Fault, JudgedDecision
 from tidegate.view.hindsight.missed import missed_causes
 from tidegate.view.hindsight.model_off import model_off, question_of
 from tidegate.view.hindsight.needs import Needs
@@ -12,7 +13,6 @@ from tidegate.view.hindsight.past_tick import PastTick, met_of
 from tidegate.view.hindsight.scale_in import early_in, late_in
 from tidegate.view.hindsight.scale_out import late_out, needless_out
 from tidegate.view.hindsight.settings import settings_of
-from tidegate.view.hindsight.verdict import Fault, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class JudgedRun:
     ticks: tuple[PastTick, ...]
     causes: Mapping[int, str]
     """Why ticks missed their target, by place (`causes.MISSED`)."""
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[JudgedDecision, ...]
 
 
 def judge_run(
@@ -55,7 +55,9 @@ def judge_run(
     return JudgedRun(ticks, causes, verdicts)
 
 
-def _verdict(change: Change, predicted_s: float | None, causes: Mapping[int, str]) -> Verdict:
+def _verdict(
+    change: CoreChange, predicted_s: float | None, causes: Mapping[int, str]
+) -> JudgedDecision:
     fault, unknown = None, None
     known_s = sum(tick.seconds for tick in change.following(JUDGED_S) if tick.need is not None)
     soon = known_s < JUDGED_S - change.at.seconds
@@ -67,7 +69,7 @@ def _verdict(change: Change, predicted_s: float | None, causes: Mapping[int, str
         fault = _fault(change, predicted_s, causes, soon=soon)
         if fault is None and soon:
             unknown = "too little of what followed is on record"
-    return Verdict(
+    return JudgedDecision(
         at_s=change.at.at_s - change.start_s,
         before=change.before,
         after=change.after,
@@ -77,7 +79,7 @@ def _verdict(change: Change, predicted_s: float | None, causes: Mapping[int, str
 
 
 def _fault(
-    change: Change, predicted_s: float | None, causes: Mapping[int, str], *, soon: bool
+    change: CoreChange, predicted_s: float | None, causes: Mapping[int, str], *, soon: bool
 ) -> Fault | None:
     """The first fault that applies; with little known of what followed, only earlier ones."""
     if change.after > change.before:

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 
 from tidegate.view.hindsight.past_tick import PastTick
 
-_NORMAL_BACKLOG = 1.4
-"""A backlog up to this many times what arrives within the target is normal."""
 _RECENT = 3
 """A first batch shows in the latency of so many ticks."""
 
@@ -42,7 +40,5 @@ def _cause(ticks: Sequence[PastTick], place: int, before: str | None) -> str:
         return "backlog"
     if any(one.first_batches for one in ticks[max(place + 1 - _RECENT, 0) : place + 1]):
         return "cold"
-    measured, target = tick.record.measurement, tick.settings.target
-    normal = _NORMAL_BACKLOG * measured.arrival_rate * (target.mean_s if target else 0.0)
     recent_short = any(one.short for one in ticks[max(place - _RECENT, 0) : place])
-    return "backlog" if recent_short or measured.backlog_rows > normal + 1.0 else "slow"
+    return "backlog" if recent_short or tick.piled_up else "slow"

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tidegate.view.hindsight.change import Change
+from tidegate.view.hindsight.core_change import CoreChange
+from tidegate.view.hindsight.judged_decision import Fault
 from tidegate.view.hindsight.needs import Question
-from tidegate.view.hindsight.verdict import Fault
 
 OFF = 1.5
 """Measured and predicted latency that differ by more than this factor."""
@@ -27,7 +27,7 @@ _AFTER_S = 120.0
 """No later than this after a decision: then the model knows more than it did."""
 
 
-def settled(change: Change) -> list[int]:
+def settled(change: CoreChange) -> list[int]:
     """The places of the ticks that show the steady state after a change, up to the next one."""
     found = []
     steady_rate, restless_s = 0.0, change.at.at_s
@@ -45,7 +45,7 @@ def settled(change: Change) -> list[int]:
     return found
 
 
-def question_of(change: Change) -> Question | None:
+def question_of(change: CoreChange) -> Question | None:
     """What the model of the decision has to predict; None where nothing was measured after it."""
     after = [change.ticks[place].record.measurement for place in settled(change)]
     if not after:
@@ -54,7 +54,9 @@ def question_of(change: Change) -> Question | None:
     return Question(rate, {one.name: max(one.tasks, 1) for one in after[-1].segments})
 
 
-def model_off(change: Change, predicted_s: float | None, causes: Mapping[int, str]) -> Fault | None:
+def model_off(
+    change: CoreChange, predicted_s: float | None, causes: Mapping[int, str]
+) -> Fault | None:
     """The fault of a decision whose prediction was off.
 
     Ticks that missed the target for a reason of their own say nothing about the model.

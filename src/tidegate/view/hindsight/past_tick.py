@@ -10,6 +10,10 @@ from tidegate.view.hindsight.needs import Need
 from tidegate.view.hindsight.settings import InForce
 from tidegate.view.judge import Judge, statistic_of
 
+_NORMAL_BACKLOG = 1.4
+"""A backlog up to this many times what arrives within the target is normal: a pipeline on target
+holds as many rows as arrive within it by Little's law, and a third more before a batch ends."""
+
 
 @dataclass(frozen=True, slots=True)
 class PastTick:
@@ -51,6 +55,18 @@ class PastTick:
     def short(self) -> bool:
         """Whether it had fewer cores than enough."""
         return self.need is not None and self.granted < self.need.enough
+
+    @property
+    def piled_up(self) -> bool:
+        """Whether more rows wait than a run on target ever has."""
+        tick, target = self.record.measurement, self.settings.target
+        within_s = 0.0 if target is None else target.mean_s
+        return tick.backlog_rows > _NORMAL_BACKLOG * within_s * tick.arrival_rate + 1.0
+
+    @property
+    def catching_up(self) -> bool:
+        """Whether rows that had piled up were worked off, or were late for another reason."""
+        return self.missed or "catch_up_s" in self.record.beliefs
 
     @property
     def first_batches(self) -> bool:

@@ -1,17 +1,17 @@
 """Whether a scale-in was right: not so early that the cores were needed again, and not late."""
 
-from tidegate.view.hindsight.above import layers
 from tidegate.view.hindsight.causes import ABOVE
-from tidegate.view.hindsight.change import Change
+from tidegate.view.hindsight.core_change import CoreChange
+from tidegate.view.hindsight.core_layers import layers
+from tidegate.view.hindsight.core_words import cores_words, was
+from tidegate.view.hindsight.judged_decision import Fault
 from tidegate.view.hindsight.past_tick import PastTick
-from tidegate.view.hindsight.plural import cores_words, was
-from tidegate.view.hindsight.verdict import Fault
 
 _SAME_LOAD = 1.15
 """A load that has grown by no more than this factor is the same."""
 
 
-def early_in(change: Change) -> Fault | None:
+def early_in(change: CoreChange) -> Fault | None:
     """The fault of a scale-in whose cores were needed again soon."""
     after = change.following(change.soon_s)
     again = next(
@@ -26,7 +26,7 @@ def early_in(change: Change) -> Fault | None:
     missed_s = sum(tick.seconds for tick in after if tick.missed and tick.at_s >= again.at_s)
     then = back if back is not None and (not missed or back.at_s <= missed[0].at_s) else missed[0]
     since_s = then.at_s - change.at.at_s
-    what = "had to be asked for again" if then is back else "the target was missed"
+    what = "the cores had to be asked for again" if then is back else "the target was missed"
     first = f"{what} after {since_s:,.0f} s"
     before = change.at.need.rate if change.at.need else change.at.record.measurement.arrival_rate
     if again.need.rate > _SAME_LOAD * before:
@@ -42,12 +42,15 @@ def _scales_out(tick: PastTick, cores: int) -> bool:
     return tick.record.acted and wanted is not None and wanted > cores
 
 
-def late_in(change: Change) -> Fault | None:
-    """The fault of a scale-in that came long after the cores had been enough."""
+def late_in(change: CoreChange) -> Fault | None:
+    """The fault of a scale-in that came long after the cores had been enough.
+
+    Time in which rows that had piled up were worked off does not count: they needed the cores.
+    """
     held: list[PastTick] = []
     for tick in reversed(change.ticks[: change.place + 1]):
         enough = tick.need is not None and tick.need.enough <= change.after
-        if not enough or tick.granted < change.before:
+        if not enough or tick.granted < change.before or tick.catching_up:
             break
         held.append(tick)
     held_s = sum(tick.seconds for tick in held)

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 
 from tidegate.view.hindsight.causes import ABOVE
-from tidegate.view.hindsight.change import Change
+from tidegate.view.hindsight.core_change import CoreChange
+from tidegate.view.hindsight.core_words import cores_words, was
+from tidegate.view.hindsight.judged_decision import Fault
 from tidegate.view.hindsight.past_tick import PastTick
-from tidegate.view.hindsight.plural import cores_words, was
-from tidegate.view.hindsight.verdict import Fault
 
 _HIGHER = 1.1
 """A load within this factor of the forecast is as forecast."""
@@ -16,7 +16,7 @@ _SURGE = "a surge to "
 """How the reason of a scale-out begins that is made for the reserve alone."""
 
 
-def late_out(change: Change, causes: Mapping[int, str]) -> Fault | None:
+def late_out(change: CoreChange, causes: Mapping[int, str]) -> Fault | None:
     """The fault of a scale-out that came too late, so that the target was missed.
 
     `causes` has the cause of each tick that missed its target, by its place.
@@ -38,7 +38,7 @@ def late_out(change: Change, causes: Mapping[int, str]) -> Fault | None:
     return Fault(kind="late_out", why=why, option=option, missed_s=missed_s)
 
 
-def _short_since(change: Change) -> int | None:
+def _short_since(change: CoreChange) -> int | None:
     """Where the shortage began that this decision was to end; None if there was none.
 
     Either more cores were needed already when it was decided, or they were needed before they
@@ -54,7 +54,8 @@ def _short_since(change: Change) -> int | None:
         tick = ticks[later]
         if tick.granted >= change.after:
             return None
-        if tick.short and tick.need is not None and tick.need.enough <= change.after:
+        enough = 0 if tick.need is None else tick.need.enough
+        if tick.short and change.before < enough <= change.after:
             return later
     return None
 
@@ -63,15 +64,18 @@ def _needs_more(tick: PastTick, cores: int) -> bool:
     return tick.need is not None and tick.need.enough > cores and tick.asked == cores
 
 
-def _granted_at(change: Change) -> int | None:
-    """The place of the first tick that had the cores; None if none had them."""
-    for place in range(change.place + 1, change.until + 1):
-        if change.ticks[place].granted >= change.after:
+def _granted_at(change: CoreChange) -> int | None:
+    """The place of the first tick that had the cores; None if none had them while asked for."""
+    for place in range(change.place + 1, len(change.ticks)):
+        tick = change.ticks[place]
+        if tick.granted >= change.after:
             return place
+        if tick.asked < change.after:
+            return None
     return None
 
 
-def _why_late(change: Change, begin: int, granted: int | None) -> tuple[str, str | None]:
+def _why_late(change: CoreChange, begin: int, granted: int | None) -> tuple[str, str | None]:
     """Why it came late, and the option that would help: the first reason that the records show."""
     ticks, decided = change.ticks, change.place
     last = change.until if granted is None else granted
@@ -107,7 +111,7 @@ def _why_late(change: Change, begin: int, granted: int | None) -> tuple[str, str
     return f"{wanted}; it was decided as soon as that was seen", "floors"
 
 
-def needless_out(change: Change, causes: Mapping[int, str]) -> Fault | None:
+def needless_out(change: CoreChange, causes: Mapping[int, str]) -> Fault | None:
     """The fault of a scale-out that nothing needed: the cores before were enough all along."""
     after = change.following(change.soon_s)
     around = [change.at, *after]
@@ -115,7 +119,8 @@ def needless_out(change: Change, causes: Mapping[int, str]) -> Fault | None:
         return None
     recent = range(max(change.place + 1 - _RECENT, 0), change.place + 1)
     origin = {causes.get(place) for place in recent}
-    if origin & {"short", "backlog", "maximum", "share", "out_of_reach"}:
+    waiting = change.at.piled_up and "cold" not in origin
+    if waiting or origin & {"short", "backlog", "maximum", "share", "out_of_reach"}:
         return None  # it was to work off rows that had piled up
     core_seconds = sum(
         max(min(tick.granted, change.after) - change.before, 0) * tick.seconds
@@ -127,7 +132,7 @@ def needless_out(change: Change, causes: Mapping[int, str]) -> Fault | None:
 
 
 def _why_needless(
-    change: Change, after: list[PastTick], origin: set[str | None]
+    change: CoreChange, after: list[PastTick], origin: set[str | None]
 ) -> tuple[str, str | None]:
     decided, ticks = change.at, change.ticks
     recent = ticks[max(change.place + 1 - _RECENT, 0) : change.place + 1]
@@ -157,7 +162,7 @@ def _why_needless(
     if need is not None and need.believed is not None and need.believed > change.before:
         return "batches were believed to take longer than they did", None
     if "slow" in origin:
-        return "single batches took longer than such batches usually do", None
+        return "single batches took longer than the model expects", None
     if not costs_known:
         return f"policy `{decided.record.policy}` asked for them", "policy"
     return "for the margin and the reserve that the policy keeps, which were not used", None

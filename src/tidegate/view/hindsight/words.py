@@ -1,9 +1,9 @@
 """What hindsight says, in sentences and rows of tables, for the terminal and the page alike."""
 
 from tidegate.view.hindsight.causes import ABOVE, MISSED
+from tidegate.view.hindsight.core_words import cores_words
 from tidegate.view.hindsight.hindsight import Hindsight
-from tidegate.view.hindsight.plural import cores_words
-from tidegate.view.hindsight.verdict import KINDS, Verdict
+from tidegate.view.hindsight.judged_decision import KINDS, JudgedDecision
 
 
 def sentences(found: Hindsight) -> list[str]:
@@ -117,7 +117,7 @@ def wrong_rows(found: Hindsight) -> list[tuple[str, str, str, str]]:
     ]
 
 
-def _why(one: Verdict) -> str:
+def _why(one: JudgedDecision) -> str:
     fault = one.fault
     assert fault is not None
     cost = []

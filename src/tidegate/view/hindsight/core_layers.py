@@ -20,7 +20,7 @@ def layers(tick: PastTick) -> dict[str, int]:
     beliefs = tick.record.beliefs
     if tick.settings.dry_run:
         pile.up_to("dry_run", tick.asked)
-    elif tick.missed or "catch_up_s" in beliefs:
+    elif tick.catching_up:
         pile.up_to("backlog", tick.asked)
     elif "needed_cores" in beliefs:
         needed = tick.settings.whole(round(beliefs["needed_cores"]))

@@ -31,7 +31,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class JudgedDecision:
     """One decision that changed the cores, as it looks afterwards."""
 
     at_s: float
