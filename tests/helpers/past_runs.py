@@ -14,7 +14,7 @@ from tidegate.control.measurement import (
 )
 from tidegate.control.record import Record
 from tidegate.control.target import Target
-from tidegate.view.hindsight.core_change import CoreChange, changes_of_cores
+from tidegate.view.hindsight.core_change import ChangedCores, changes_of_cores
 from tidegate.view.hindsight.missed import missed_causes
 from tidegate.view.hindsight.needs import Need
 from tidegate.view.hindsight.past_tick import PastTick
@@ -119,7 +119,7 @@ def _segment(place: int, rate: float, cores: int, outlier: str | None) -> Segmen
     )
 
 
-def changes(ticks: Sequence[PastTick]) -> list[CoreChange]:
+def changes(ticks: Sequence[PastTick]) -> list[ChangedCores]:
     return changes_of_cores(ticks, START_S)
 
 

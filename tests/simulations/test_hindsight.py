@@ -18,7 +18,8 @@ from tidegate.control.target import Target
 from tidegate.recording import RecordWriter
 from tidegate.sim.microbatch.pipeline import simulate
 from tidegate.sim.microbatch.world import World
-from tidegate.view.hindsight.hindsight import Hindsight, hindsight_of
+from tidegate.view.hindsight.hindsight import Hindsight
+from tidegate.view.hindsight.look_back import hindsight_of
 from tidegate.workload.profile import steps
 
 RUNNER = CliRunner()

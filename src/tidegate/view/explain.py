@@ -12,7 +12,7 @@ from tidegate.view.batch_time import batches_by_segment
 from tidegate.view.changes import again, changes_of, outcome_of, words_of
 from tidegate.view.cores_used import cores_used
 from tidegate.view.explanation import ExplainedDecision, Explanation, Moment, Span
-from tidegate.view.hindsight.hindsight import hindsight_of
+from tidegate.view.hindsight.look_back import hindsight_of
 from tidegate.view.lag import lag_sentence, source_limits
 from tidegate.view.network_choice import networks_of
 

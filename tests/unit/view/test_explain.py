@@ -295,3 +295,19 @@ def test_a_place_that_is_not_there_or_not_here(tmp_path: Path) -> None:
     where = keep(tmp_path / "ck", moved(3))
     lost = RUNNER.invoke(app, ["explain", str(where), "--html", str(tmp_path / "no" / "a.html")])
     assert isinstance(lost.exception, AskedWrongly) and "does not exist" in str(lost.exception)
+
+
+def test_no_line_is_wider_than_the_terminal_and_nothing_is_cut(tmp_path: Path) -> None:
+    long = "normalise_and_enrich_the_orders_with_customers"
+    records = []
+    for one in surge(40):
+        where = bottleneck(long if one.tick % 20 < 10 else "per_ad", 1.234, 128)
+        at_s = one.measurement.at_s + 12_345 * (one.tick // 20)
+        tick = dataclasses.replace(one.measurement, at_s=at_s)
+        records.append(dataclasses.replace(one, bottleneck=where, measurement=tick))
+    where = keep(tmp_path / "ck", records)
+    said = RUNNER.invoke(app, ["explain", str(where)], env={"COLUMNS": "80"}).stdout
+    assert max(len(line) for line in said.splitlines()) <= 80
+    assert "…" not in said
+    cells = "".join(re.findall(r"│ *[\d,]+ to *│ (\w+) *│", said))
+    assert cells, "the table has the spans"

@@ -14,7 +14,7 @@ JUDGED_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class CoreChange:
+class ChangedCores:
     """One acted decision, at `place` among the ticks of its run."""
 
     ticks: Sequence[PastTick]
@@ -56,7 +56,7 @@ class CoreChange:
         return self.ticks[self.place + 1 : self.until + 1]
 
 
-def changes_of_cores(ticks: Sequence[PastTick], start_s: float) -> list[CoreChange]:
+def changes_of_cores(ticks: Sequence[PastTick], start_s: float) -> list[ChangedCores]:
     """The decisions of one run that were acted on and changed its cores."""
     found = []
     for place, tick in enumerate(ticks):
@@ -65,6 +65,6 @@ def changes_of_cores(ticks: Sequence[PastTick], start_s: float) -> list[CoreChan
                 found.append((place, int(change.before), int(change.after)))
     ends = [place for place, _, _ in found[1:]] + [len(ticks) - 1]
     return [
-        CoreChange(ticks, start_s, place, before, after, until)
+        ChangedCores(ticks, start_s, place, before, after, until)
         for (place, before, after), until in zip(found, ends, strict=False)
     ]

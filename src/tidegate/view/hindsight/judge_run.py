@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tidegate.control.record import Record
-from tidegate.view.hindsight.core_change import JUDGED_S, CoreChange, changes_of_cores
+from tidegate.view.hindsight.core_change import JUDGED_S, ChangedCores, changes_of_cores
 from tidegate.view.hindsight.judged_decision import Fault, JudgedDecision
 from tidegate.view.hindsight.missed import missed_causes
 from tidegate.view.hindsight.model_off import model_off, question_of
@@ -56,7 +56,7 @@ def judge_run(
 
 
 def _verdict(
-    change: CoreChange, predicted_s: float | None, causes: Mapping[int, str]
+    change: ChangedCores, predicted_s: float | None, causes: Mapping[int, str]
 ) -> JudgedDecision:
     fault, unknown = None, None
     known_s = sum(tick.seconds for tick in change.following(JUDGED_S) if tick.need is not None)
@@ -79,7 +79,7 @@ def _verdict(
 
 
 def _fault(
-    change: CoreChange, predicted_s: float | None, causes: Mapping[int, str], *, soon: bool
+    change: ChangedCores, predicted_s: float | None, causes: Mapping[int, str], *, soon: bool
 ) -> Fault | None:
     """The first fault that applies; with little known of what followed, only earlier ones."""
     if change.after > change.before:

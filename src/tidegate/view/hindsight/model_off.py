@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tidegate.view.hindsight.core_change import CoreChange
+from tidegate.view.hindsight.core_change import ChangedCores
 from tidegate.view.hindsight.judged_decision import Fault
 from tidegate.view.hindsight.needs import Question
 
@@ -27,7 +27,7 @@ _AFTER_S = 120.0
 """No later than this after a decision: then the model knows more than it did."""
 
 
-def settled(change: CoreChange) -> list[int]:
+def settled(change: ChangedCores) -> list[int]:
     """The places of the ticks that show the steady state after a change, up to the next one."""
     found = []
     steady_rate, restless_s = 0.0, change.at.at_s
@@ -45,7 +45,7 @@ def settled(change: CoreChange) -> list[int]:
     return found
 
 
-def question_of(change: CoreChange) -> Question | None:
+def question_of(change: ChangedCores) -> Question | None:
     """What the model of the decision has to predict; None where nothing was measured after it."""
     after = [change.ticks[place].record.measurement for place in settled(change)]
     if not after:
@@ -55,7 +55,7 @@ def question_of(change: CoreChange) -> Question | None:
 
 
 def model_off(
-    change: CoreChange, predicted_s: float | None, causes: Mapping[int, str]
+    change: ChangedCores, predicted_s: float | None, causes: Mapping[int, str]
 ) -> Fault | None:
     """The fault of a decision whose prediction was off.
 

@@ -1,7 +1,7 @@
 """Whether a scale-in was right: not so early that the cores were needed again, and not late."""
 
 from tidegate.view.hindsight.causes import ABOVE
-from tidegate.view.hindsight.core_change import CoreChange
+from tidegate.view.hindsight.core_change import ChangedCores
 from tidegate.view.hindsight.core_layers import layers
 from tidegate.view.hindsight.core_words import cores_words, was
 from tidegate.view.hindsight.judged_decision import Fault
@@ -11,7 +11,7 @@ _SAME_LOAD = 1.15
 """A load that has grown by no more than this factor is the same."""
 
 
-def early_in(change: CoreChange) -> Fault | None:
+def early_in(change: ChangedCores) -> Fault | None:
     """The fault of a scale-in whose cores were needed again soon."""
     after = change.following(change.soon_s)
     again = next(
@@ -42,7 +42,7 @@ def _scales_out(tick: PastTick, cores: int) -> bool:
     return tick.record.acted and wanted is not None and wanted > cores
 
 
-def late_in(change: CoreChange) -> Fault | None:
+def late_in(change: ChangedCores) -> Fault | None:
     """The fault of a scale-in that came long after the cores had been enough.
 
     Time in which rows that had piled up were worked off does not count: they needed the cores.

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from tidegate.view.hindsight.causes import ABOVE
-from tidegate.view.hindsight.core_change import CoreChange
+from tidegate.view.hindsight.core_change import ChangedCores
 from tidegate.view.hindsight.core_words import cores_words, was
 from tidegate.view.hindsight.judged_decision import Fault
 from tidegate.view.hindsight.past_tick import PastTick
@@ -16,7 +16,7 @@ _SURGE = "a surge to "
 """How the reason of a scale-out begins that is made for the reserve alone."""
 
 
-def late_out(change: CoreChange, causes: Mapping[int, str]) -> Fault | None:
+def late_out(change: ChangedCores, causes: Mapping[int, str]) -> Fault | None:
     """The fault of a scale-out that came too late, so that the target was missed.
 
     `causes` has the cause of each tick that missed its target, by its place.
@@ -38,7 +38,7 @@ def late_out(change: CoreChange, causes: Mapping[int, str]) -> Fault | None:
     return Fault(kind="late_out", why=why, option=option, missed_s=missed_s)
 
 
-def _short_since(change: CoreChange) -> int | None:
+def _short_since(change: ChangedCores) -> int | None:
     """Where the shortage began that this decision was to end; None if there was none.
 
     Either more cores were needed already when it was decided, or they were needed before they
@@ -64,7 +64,7 @@ def _needs_more(tick: PastTick, cores: int) -> bool:
     return tick.need is not None and tick.need.enough > cores and tick.asked == cores
 
 
-def _granted_at(change: CoreChange) -> int | None:
+def _granted_at(change: ChangedCores) -> int | None:
     """The place of the first tick that had the cores; None if none had them while asked for."""
     for place in range(change.place + 1, len(change.ticks)):
         tick = change.ticks[place]
@@ -75,7 +75,7 @@ def _granted_at(change: CoreChange) -> int | None:
     return None
 
 
-def _why_late(change: CoreChange, begin: int, granted: int | None) -> tuple[str, str | None]:
+def _why_late(change: ChangedCores, begin: int, granted: int | None) -> tuple[str, str | None]:
     """Why it came late, and the option that would help: the first reason that the records show."""
     ticks, decided = change.ticks, change.place
     last = change.until if granted is None else granted
@@ -111,7 +111,7 @@ def _why_late(change: CoreChange, begin: int, granted: int | None) -> tuple[str,
     return f"{wanted}; it was decided as soon as that was seen", "floors"
 
 
-def needless_out(change: CoreChange, causes: Mapping[int, str]) -> Fault | None:
+def needless_out(change: ChangedCores, causes: Mapping[int, str]) -> Fault | None:
     """The fault of a scale-out that nothing needed: the cores before were enough all along."""
     after = change.following(change.soon_s)
     around = [change.at, *after]
@@ -132,7 +132,7 @@ def needless_out(change: CoreChange, causes: Mapping[int, str]) -> Fault | None:
 
 
 def _why_needless(
-    change: CoreChange, after: list[PastTick], origin: set[str | None]
+    change: ChangedCores, after: list[PastTick], origin: set[str | None]
 ) -> tuple[str, str | None]:
     decided, ticks = change.at, change.ticks
     recent = ticks[max(change.place + 1 - _RECENT, 0) : change.place + 1]

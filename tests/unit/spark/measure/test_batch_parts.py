@@ -1,5 +1,7 @@
 """What a batch's duration is made of, from imitated reports."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.helpers.fake_query import progress
@@ -11,12 +13,14 @@ from tidegate.control.batch_parts import (
     SLOWEST,
     STAGES,
     STARTING,
+    STATE,
+    WORK,
 )
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
 from tidegate.spark.batch.report import TaskReport
 from tidegate.spark.batch.result import BatchResult
 from tidegate.spark.batch.step import Step
-from tidegate.spark.measure.batch_parts import batch_parts
+from tidegate.spark.measure.batch_parts import batch_parts, foreign_parts
 
 
 def report(
@@ -94,3 +98,20 @@ def test_clocks_that_disagree_do_not_make_a_part_negative() -> None:
     )
     assert min(parts.values()) >= 0.0
     assert parts[SLOWEST] <= 0.7
+
+
+def test_the_parts_of_a_foreign_query_add_up_and_tell_its_state() -> None:
+    batch = replace(
+        progress(0, 10.0, 1.0, 100),
+        offsets_s=0.1,
+        reading_s=0.05,
+        planning_s=0.2,
+        log_s=0.1,
+        work_s=0.5,
+        other_s=0.05,
+    )
+    parts = foreign_parts(batch)
+    assert sum(parts.get(name, 0.0) for name in ADD_UP) == pytest.approx(batch.duration_s)
+    assert parts[WORK] == 0.5 and STATE not in parts and SLOWEST not in parts
+    assert foreign_parts(replace(batch, state_s=0.3))[STATE] == 0.3
+    assert STATE not in ADD_UP, "it is core seconds, of several tasks at once"

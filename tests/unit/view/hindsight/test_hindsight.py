@@ -16,7 +16,8 @@ from tidegate.control.record import Record
 from tidegate.sim.microbatch.pipeline import simulate
 from tidegate.view.hindsight import words
 from tidegate.view.hindsight.causes import ABOVE, MISSED, held_back_cause
-from tidegate.view.hindsight.hindsight import Best, Hindsight, hindsight_of
+from tidegate.view.hindsight.hindsight import Best, Hindsight
+from tidegate.view.hindsight.look_back import hindsight_of
 from tidegate.workload.profile import steps
 
 

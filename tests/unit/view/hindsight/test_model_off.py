@@ -4,7 +4,7 @@ import pytest
 
 from tests.helpers.known_cost import known_run
 from tests.helpers.past_runs import causes, changes, past
-from tidegate.view.hindsight.hindsight import hindsight_of
+from tidegate.view.hindsight.look_back import hindsight_of
 from tidegate.view.hindsight.model_off import model_off, question_of, settled
 from tidegate.view.hindsight.past_tick import PastTick
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.helpers.past_runs import TARGET, changes, past
 from tidegate.control.bounds import Bounds
-from tidegate.view.hindsight.core_change import CoreChange
+from tidegate.view.hindsight.core_change import ChangedCores
 from tidegate.view.hindsight.past_tick import PastTick
 from tidegate.view.hindsight.scale_in import early_in, late_in
 from tidegate.view.hindsight.settings import InForce
@@ -12,7 +12,7 @@ from tidegate.view.hindsight.settings import InForce
 NEEDS_TWO = {"needed_cores": 2.0}
 
 
-def first(ticks: list[PastTick]) -> CoreChange:
+def first(ticks: list[PastTick]) -> ChangedCores:
     return changes(ticks)[0]
 
 

@@ -6,7 +6,7 @@ from tests.helpers.past_runs import TARGET, causes, changes, past
 from tidegate.control.bounds import Bounds
 from tidegate.control.floors import floors_of
 from tidegate.control.learning.outliers import COLD, FIRST
-from tidegate.view.hindsight.core_change import CoreChange
+from tidegate.view.hindsight.core_change import ChangedCores
 from tidegate.view.hindsight.past_tick import PastTick
 from tidegate.view.hindsight.scale_out import late_out, needless_out
 from tidegate.view.hindsight.settings import InForce
@@ -14,7 +14,7 @@ from tidegate.view.hindsight.settings import InForce
 CALM = {"forecast_rate": 1000.0, "margin": 1.0, "needed_cores": 2.0}
 
 
-def judged(ticks: list[PastTick]) -> tuple[CoreChange, dict[int, str]]:
+def judged(ticks: list[PastTick]) -> tuple[ChangedCores, dict[int, str]]:
     (change,) = changes(ticks)
     return change, causes(ticks)
 
