@@ -20,7 +20,6 @@ from tidegate.control.batch_parts import (
     STAGES,
     STARTING,
     STATE,
-    WORK,
 )
 from tidegate.control.learning.outliers import COLD, FIRST
 from tidegate.control.measurement import BatchMeasurement, Measurement
@@ -37,7 +36,6 @@ _PART_WORDS: Mapping[str, str] = {
     STARTING: "starting tasks",
     SLOWEST: "the slowest task of each stage",
     COMMIT: "the commit",
-    WORK: "tasks and the sink",
     OTHER: "what nobody tells about",
 }
 _LEAST_SHARE = 0.005
@@ -109,7 +107,7 @@ class SegmentTime:
     def went_to(self) -> str:
         """What the time went to, in one or two sentences; empty where that is not told."""
         said = [
-            f"{share:.0%} {_PART_WORDS[part]}"
+            f"{share:.0%} {_words(part, foreign=self.foreign)}"
             for part, share in self.parts.items()
             if share >= _LEAST_SHARE
         ]
@@ -155,6 +153,11 @@ class SegmentTime:
             "read_limit_rows": self.limit_rows,
             "batches_at_read_limit": self.limited,
         }
+
+
+def _words(part: str, *, foreign: bool) -> str:
+    """A part in words. Of a query that is not ours, the stages are told with their tasks."""
+    return "tasks and the sink" if foreign and part == STAGES else _PART_WORDS[part]
 
 
 def batches_by_segment(records: Sequence[Record]) -> tuple[SegmentTime, ...]:

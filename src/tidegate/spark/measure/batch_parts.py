@@ -15,7 +15,6 @@ from tidegate.control.batch_parts import (
     STAGES,
     STARTING,
     STATE,
-    WORK,
 )
 from tidegate.spark.batch.report import TaskReport
 from tidegate.spark.batch.result import BatchResult
@@ -75,13 +74,13 @@ def batch_parts(result: BatchResult, progress: BatchProgress) -> dict[str, float
     }
 
 
-def foreign_parts(progress: BatchProgress) -> dict[str, float]:
-    """The parts of a foreign query's batch: nothing of ours tells of its stages and its sink."""
+def attached_parts(progress: BatchProgress) -> dict[str, float]:
+    """The parts of a batch of a query of others: its stages with their tasks are one part."""
     found = {
         OFFSETS: progress.offsets_s + progress.reading_s,
         PLANNING: progress.planning_s,
         LOG: progress.log_s,
-        WORK: progress.work_s,
+        STAGES: progress.work_s,
         OTHER: progress.other_s,
     }
     return found if progress.state_s is None else {**found, STATE: progress.state_s}

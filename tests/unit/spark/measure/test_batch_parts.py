@@ -14,13 +14,12 @@ from tidegate.control.batch_parts import (
     STAGES,
     STARTING,
     STATE,
-    WORK,
 )
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
 from tidegate.spark.batch.report import TaskReport
 from tidegate.spark.batch.result import BatchResult
 from tidegate.spark.batch.step import Step
-from tidegate.spark.measure.batch_parts import batch_parts, foreign_parts
+from tidegate.spark.measure.batch_parts import attached_parts, batch_parts
 
 
 def report(
@@ -110,8 +109,8 @@ def test_the_parts_of_a_foreign_query_add_up_and_tell_its_state() -> None:
         work_s=0.5,
         other_s=0.05,
     )
-    parts = foreign_parts(batch)
+    parts = attached_parts(batch)
     assert sum(parts.get(name, 0.0) for name in ADD_UP) == pytest.approx(batch.duration_s)
-    assert parts[WORK] == 0.5 and STATE not in parts and SLOWEST not in parts
-    assert foreign_parts(replace(batch, state_s=0.3))[STATE] == 0.3
+    assert parts[STAGES] == 0.5 and STATE not in parts and SLOWEST not in parts
+    assert attached_parts(replace(batch, state_s=0.3))[STATE] == 0.3
     assert STATE not in ADD_UP, "it is core seconds, of several tasks at once"
