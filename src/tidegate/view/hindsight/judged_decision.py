@@ -10,7 +10,7 @@ KINDS: dict[Kind, str] = {
     "needless_out": "scaled out without need",
     "early_in": "scaled in too early",
     "late_in": "scaled in too late",
-    "model_off": "the model was off",
+    "model_off": "made on a model that was off",
 }
 """The kinds of wrong decisions, in words, in the order in which they are looked for."""
 
