@@ -202,8 +202,8 @@ class FlowPolicy:
             limits=self._limits(),
         )
         filled = ", ".join(
-            f"the cut before `{self._view.operators[wanted.first_behind(segment)].name}` is filled"
-            f" to {wanted.loads[segment] / usable[segment]:.0%}"
+            f"the way to `{self._view.operators[wanted.first_behind(segment)].name}` is"
+            f" {wanted.loads[segment] / usable[segment]:.0%} full"
             for segment in behind
         )
         decision = self._change(wanted, measurement, tasks, filled)
