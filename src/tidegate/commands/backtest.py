@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 from numpy.typing import NDArray
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from tidegate.commands.output import Json, err, out, print_json
+from tidegate.commands.output import Json, out, print_json, progress
 from tidegate.control.names import DEFAULT_MACHINE_POLICY
 from tidegate.errors import AskedWrongly
 from tidegate.units import parse_duration
 
 if TYPE_CHECKING:  # scipy and numba take seconds to import, which would slow down `tidegate --help`
-    from tidegate.sim.capacity.backtest import Score
     from tidegate.sim.capacity.cluster import Cluster, ClusterRun
     from tidegate.sim.capacity.measured_application import MeasuredApplication
     from tidegate.view.pages.backtest import Shown
@@ -126,21 +124,26 @@ def backtest(
     if plot is not None and plot.is_dir():
         raise AskedWrongly(f"--plot {plot} is a directory: name a file, such as week.html.")
     shared = TraceForecasts(load_trace(trace))
-    scores: list[Score] = []
-    with _progress() as progress:
-        task = progress.add_task("forecasting the trace", total=None)
-        shared.prepare(names)
-        progress.update(task, description="replaying", total=len(names) * len(apps) * seeds)
-        for score in grid(shared, names, apps, seeds, rho, pipeline=pipeline):
-            scores.append(score)
-            progress.advance(task)
+    with progress("backtest") as told:
+        scores = list(
+            grid(shared, names, apps, seeds, rho, pipeline=pipeline, progress=told.progress)
+        )
         if plot is not None:
-            progress.update(task, description="drawing", total=None)
-            shown = [
-                _shown(name, *run_one(name, apps[0], 0, rho, shared, pipeline=pipeline))
-                for name in names
-            ]
-            write_plot(shown, f"{trace}, rho {rho:g}", plot)
+            told.progress.expect(len(names))
+            drawn = []
+            for name in names:
+                told.progress.step(f"running {name} again for the plot")
+                ran = run_one(
+                    name,
+                    apps[0],
+                    0,
+                    rho,
+                    shared,
+                    pipeline=pipeline,
+                    on_share=told.progress.within if runs_on_pipeline(name) else lambda _: None,
+                )
+                drawn.append(_shown(name, *ran))
+            write_plot(drawn, f"{trace}, rho {rho:g}", plot)
     table = sorted(rows(scores), key=lambda row: (-row["qos"], row["cost_vs_truth"]))
     if json:
         print_json({"rows": [{field: row[field] for field in ROW_FIELDS} for row in table]})
@@ -189,17 +192,6 @@ def _shown(policy: str, body: "Cluster", run: "ClusterRun") -> "Shown":
         capacity=run.capacity,
         machines=run.machines,
         backlog=run.backlog,
-    )
-
-
-def _progress() -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=err,
-        transient=True,
     )
 
 

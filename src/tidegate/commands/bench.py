@@ -12,7 +12,7 @@ from rich.table import Table
 
 import tidegate
 from tidegate.benching import Bench, Options
-from tidegate.commands.output import Json, err, out, print_json
+from tidegate.commands.output import Json, out, print_json, progress
 from tidegate.errors import AskedWrongly, TidegateError, nearest
 
 FREE_OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True}
@@ -34,12 +34,10 @@ def bench(
         return
     if name not in known:
         raise AskedWrongly(f"there is no benchmark '{name}'{nearest(name, known)}")
-    options = Options(
-        quick=quick,
-        say=lambda line: err.print(line, highlight=False, markup=False),
-        extra=_pairs(context.args),
-    )
-    answer = _load(known[name])(options)
+    extra = _pairs(context.args)
+    with progress(f"bench {name}") as shown:
+        options = Options(quick=quick, say=shown.say, progress=shown.progress, extra=extra)
+        answer = _load(known[name])(options)
     if json:
         print_json(asdict(answer))
     else:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidegate.commands.app import parse_extra
-from tidegate.commands.output import Json, err
+from tidegate.commands.output import Json, err, progress
 from tidegate.errors import AskedWrongly
 from tidegate.units import parse_duration
 
@@ -132,8 +132,9 @@ def calibrate(
         _say(note)
     spark = session(master, f"tidegate calibrate {flow.name}")
     try:
-        with CalibrationProgress(err, flow.name, plan) as progress:
-            found = measure(spark, flow, plan, on_step=progress.step, on_measured=progress.measured)
+        with progress(f"calibrate {flow.name}") as shown:
+            told = CalibrationProgress(shown, plan)
+            found = measure(spark, flow, plan, on_step=told.step, on_measured=told.measured)
     finally:
         spark.stop()
     file.parent.mkdir(parents=True, exist_ok=True)

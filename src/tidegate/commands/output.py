@@ -7,6 +7,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from tidegate.view.live.progress import ShownProgress
+
 out = Console()
 """For results."""
 err = Console(stderr=True)
@@ -18,6 +20,11 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document inst
 def print_json(document: dict[str, Any]) -> None:
     """Print the one JSON document of a command."""
     print(json.dumps(document, indent=2, allow_nan=False))
+
+
+def progress(name: str) -> ShownProgress:
+    """How far a long command is, on standard error: with it, nothing comes between the results."""
+    return ShownProgress(err, name)
 
 
 def complain(error: Exception) -> None:

@@ -7,7 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from tidegate.commands.app import parse_extra
-from tidegate.commands.output import Json, err, out, print_json
+from tidegate.commands.output import Json, out, print_json, progress
 from tidegate.errors import AskedWrongly, check_options, nearest
 
 if TYPE_CHECKING:
@@ -56,14 +56,15 @@ def paper(
     chosen = known[figure]
     extra = parse_extra(option or [])
     check_options(extra, chosen.options, f"{paper} {figure}")
-    asked = Asked(quick=quick, say=_say, extra=extra)
-    takes = "" if quick else f", about {chosen.minutes:g} minutes"
-    _say(f"{paper} {figure}: {chosen.about} ({body_of(chosen, asked)}{takes})")
-    tell(chosen, chosen.run(asked), asked, json)
-
-
-def _say(line: str) -> None:
-    err.print(line, highlight=False, markup=False)
+    with progress(f"paper {paper} {figure}") as shown:
+        asked = Asked(quick=quick, say=shown.say, progress=shown.progress, extra=extra)
+        takes = "" if quick else f", about {chosen.minutes:g} minutes"
+        shown.say(f"{paper} {figure}: {chosen.about} ({body_of(chosen, asked)}{takes})")
+        if not quick:
+            shown.progress.expect(1.0, takes_s=60.0 * chosen.minutes)
+            shown.progress.step("running")
+        found = chosen.run(asked)
+    tell(chosen, found, asked, json)
 
 
 def _print_list(listed: "list[Figure]", json: bool) -> None:

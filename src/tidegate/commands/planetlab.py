@@ -6,7 +6,7 @@ import typer
 from rich.table import Table
 
 from tidegate.apps.planetlab.options import query_numbers
-from tidegate.commands.output import Json, err, out, print_json
+from tidegate.commands.output import Json, out, print_json, progress
 from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.units import parse_duration
 from tidegate.view.figures import only_finite
@@ -79,21 +79,22 @@ def planetlab(
     rows: list[dict[str, Any]] = []
     interrupted = False
     try:
-        for place, number in enumerate(numbers):
-            left = f"; {len(numbers) - place - 1} more after it" if len(numbers) > 1 else ""
-            err.print(f"{number} queries: {seconds:g} s{left}", highlight=False)
-            found: Planetlab = run_planetlab(
-                spark,
-                readings,
-                queries=number,
-                seconds=seconds,
-                target_s=target_s,
-                shed=shedding,
-                cores=cores,
-                seed=seed,
-                row_s=row_s,
-            )
-            rows.append(only_finite(found.document()))
+        with progress("planetlab") as shown:
+            shown.progress.expect(len(numbers), takes_s=len(numbers) * seconds)
+            for number in numbers:
+                shown.progress.step(f"{number} queries for {seconds:g} s")
+                found: Planetlab = run_planetlab(
+                    spark,
+                    readings,
+                    queries=number,
+                    seconds=seconds,
+                    target_s=target_s,
+                    shed=shedding,
+                    cores=cores,
+                    seed=seed,
+                    row_s=row_s,
+                )
+                rows.append(only_finite(found.document()))
     except KeyboardInterrupt:
         interrupted = True
     finally:

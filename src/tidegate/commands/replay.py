@@ -1,6 +1,7 @@
 """`tidegate replay`: decides a recorded run again, with the same or another policy or target."""
 
 import dataclasses
+import itertools
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -8,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tidegate.commands.checkpoint import read_checkpoint
-from tidegate.commands.output import Json, out, print_json
+from tidegate.commands.output import Json, out, print_json, progress
 from tidegate.commands.recorded_assembly import Capacity, assembly_of_run, parse_bounds
 from tidegate.control.decision import Decision
 from tidegate.view.changes import words_of
@@ -46,10 +47,15 @@ def replay(
     from tidegate.control.replay import replay_runs
 
     reading = read_checkpoint(checkpoint)
-    runs = replay_runs(
-        reading.records,
-        lambda first: assembly_of_run(first, policy, target, parse_bounds(cores), capacity),
-    )
+    with progress("replay") as shown:
+        ticks = itertools.count(1)
+        shown.progress.expect(len(reading.records))
+        shown.progress.doing(f"{len(reading.records):,} ticks")
+        runs = replay_runs(
+            reading.records,
+            lambda first: assembly_of_run(first, policy, target, parse_bounds(cores), capacity),
+            lambda: shown.progress.reached(next(ticks)),
+        )
     document = _document(runs)
     if json:
         print_json({**document, "left_out": list(reading.left_out)})

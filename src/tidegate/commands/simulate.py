@@ -1,10 +1,10 @@
 """`tidegate simulate`: the latency of an allocation, simulated and as the model predicts it."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tidegate.commands import simulate_options as given
-from tidegate.commands.output import Json, err, print_json
+from tidegate.commands.output import Json, err, print_json, progress
 from tidegate.commands.simulate_answer import Prediction, document, latency_by_step, print_tables
 from tidegate.models.queueing.network import SOURCE, Network
 
@@ -52,8 +52,9 @@ def simulate(
     _warn_of(unstable, cores)
     each = given.parse_distribution(services) if services is not None else None
     network = _as_simulated(network, coming, each)
-    with _progress() as told:
-        task = told.add_task("simulating", total=1.0)
+    with progress("simulate") as told:
+        told.progress.expect(1.0)
+        told.progress.doing(f"{seconds:,.0f} s of the network's time")
         found = simulator.simulate(
             network,
             cores,
@@ -63,7 +64,7 @@ def simulate(
             arrivals=coming,
             services={} if each is None else dict.fromkeys(network.names, each),
             emission=way,
-            progress=lambda share: told.update(task, completed=share),
+            progress=told.progress.reached,
         )
     steps = latency_by_step(found, coming)
     prediction = None if coming.rates else Prediction(network, vector)
@@ -105,16 +106,3 @@ def _seconds_by_default(network: Network) -> float:
 
     tuples = max(TUPLES_AT_LEAST, VISITS_BY_DEFAULT / max(float(visit_ratios(network).sum()), 1.0))
     return tuples / network.rate
-
-
-def _progress() -> Any:
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TimeRemainingColumn(),
-        console=err,
-        transient=True,
-        disable=not err.is_terminal,
-    )

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from tidegate.commands.checkpoint import read_checkpoint
-from tidegate.commands.output import Json, err, print_json
+from tidegate.commands.output import Json, err, print_json, progress
 from tidegate.commands.recorded_assembly import (
     Capacity,
     acting,
@@ -63,15 +63,18 @@ def whatif(
         )
     as_it_was = assembly_of_run(known, None, None, None if known.assembly else bounds)
     asked = acting(assembly_of_run(known, policy, target, bounds, capacity))
-    found = answer(
-        records,
-        as_it_was,
-        asked,
-        load=_factor(load),
-        warm_up_s=parse_duration(warm_up) if warm_up not in ("0", "0s") else 0.0,
-        seeds=seeds or None,
-        say=_say,
-    )
+    factor = _factor(load)
+    warm_up_s = parse_duration(warm_up) if warm_up not in ("0", "0s") else 0.0
+    with progress("whatif") as shown:
+        found = answer(
+            records,
+            as_it_was,
+            asked,
+            load=factor,
+            warm_up_s=warm_up_s,
+            seeds=seeds or None,
+            progress=shown.progress,
+        )
     if json:
         print_json(found.document())
     else:

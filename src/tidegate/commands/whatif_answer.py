@@ -1,7 +1,7 @@
 """The answer of `tidegate whatif`: the real run, its simulation, and what was asked for."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from tidegate.control.assembly import Assembly
 from tidegate.control.record import Record
 from tidegate.control.replay import as_it_began
 from tidegate.errors import AskedWrongly
+from tidegate.progress import Progress
 from tidegate.sim.microbatch.oracle import Oracle
 from tidegate.sim.microbatch.pipeline import simulate
 from tidegate.sim.microbatch.recorded import RecordedWorld, recorded_world
@@ -107,23 +108,22 @@ def answer(
     load: float = 1.0,
     warm_up_s: float = 0.0,
     seeds: int | None = None,
-    say: Callable[[str], None] = lambda _: None,
+    progress: Progress | None = None,
 ) -> Answer:
-    """Simulate a run as it was, say how far off that is, and then as it is asked for."""
+    """Simulate a run as it was, which tells how far off that is, and then as it is asked for."""
+    progress = progress or Progress()
     real = _case(records, warm_up_s, as_it_was)
     recorded = recorded_world(records)
     seconds = recorded.world.seconds
     count = seeds or max(1, min(_SEEDS, round(_SIMULATED_S / max(seconds, 1.0))))
-    say(f"simulating {seconds:,.0f} s of load as it was, {count} time(s)")
-    again = _simulated(recorded, records[0], as_it_was, warm_up_s, count, say)
-    say(_trust(real, again))
     changed = asked != as_it_was or load != 1.0
+    progress.expect(count * (2 if changed else 1))
+    again = _simulated(recorded, records[0], as_it_was, warm_up_s, count, "as it was", progress)
     found, least = None, None
     title = _words(as_it_was, asked, load)
     if changed:
-        say(f"simulating it with {title}")
         other = recorded.changed(load=load, cores=_first_cores(recorded.world.cores, asked))
-        found = _simulated(other, records[0], asked, warm_up_s, count, say)
+        found = _simulated(other, records[0], asked, warm_up_s, count, f"with {title}", progress)
         least = other.oracle(asked.target, asked.bounds, asked.cores_per_executor)
     return Answer(
         real=real,
@@ -149,17 +149,18 @@ def _simulated(
     assembly: Assembly,
     warm_up_s: float,
     seeds: int,
-    say: Callable[[str], None],
+    what: str,
+    progress: Progress,
 ) -> Case:
     cases = []
     for seed in range(1, seeds + 1):
-        run = simulate(recorded.changed(seed=seed).world, as_it_began(first, assembly))
-        one = _case(run.records, warm_up_s, assembly)
-        cases.append(one)
-        say(
-            f"{seed} of {seeds}: {one.within:.1%} of the seconds within target,"
-            f" {one.core_seconds:,.0f} core-seconds"
+        progress.step(f"simulating the run {what}, {seed} of {seeds}")
+        run = simulate(
+            recorded.changed(seed=seed).world,
+            as_it_began(first, assembly),
+            on_share=progress.within,
         )
+        cases.append(_case(run.records, warm_up_s, assembly))
     used = [one.core_seconds for one in cases]
     return Case(
         within=_mean([one.within for one in cases]),
