@@ -25,32 +25,40 @@ WARM_S = 20.0
 
 def app(
     name: Annotated[str | None, typer.Argument(help="An application; without it, a list.")] = None,
-    target: Annotated[str | None, typer.Option(help="The mean latency to keep, as 2s.")] = None,
+    target: Annotated[
+        str | None, typer.Option(help="The mean latency to keep, such as 2s.")
+    ] = None,
     cores: Annotated[str | None, typer.Option(help="FEWEST:MOST cores, such as 2:16.")] = None,
     policy: Annotated[str, typer.Option(help=POLICY.help)] = POLICY.default,
     capacity: Annotated[Path | None, typer.Option(help=CAPACITY.help)] = CAPACITY.default,
     rate: Annotated[
-        str | None, typer.Option(help="Rate profile: constant:13, sine:500+-400/20, csv:FILE, ...")
+        str | None,
+        typer.Option(
+            help="Rows a second: constant:13, sine:500+-400/20 (mean, swing, period in seconds),"
+            " csv:FILE, ..."
+        ),
     ] = None,
     seconds: Annotated[float | None, typer.Option(help="How many seconds rows arrive for.")] = None,
     stretch: Annotated[
         bool,
         typer.Option(
             "--stretch",
-            help="Let each operator take a stated time per tuple, by waiting, so that many tasks"
-            " are as fast as many cores: the paper's, or a modelled one where it prints none.",
+            help="Let each operator wait for every row, as if it called a slow service; then many"
+            " tasks on a laptop are as fast as on many cores. How long is taken from the paper, or"
+            " modelled where it does not say.",
         ),
     ] = False,
     cut: Annotated[
         bool,
         typer.Option(
             "--cut",
-            help="Make each operator a segment of its own, as in Storm; sse is cut once, behind its"
-            " transactor.",
+            help="Make each operator a streaming query of its own, so that each has its own pace;"
+            " sse is cut once, behind its transactor.",
         ),
     ] = False,
     split: Annotated[
-        str | None, typer.Option(help="Tasks of the operators at the start, such as 10:11:1.")
+        str | None,
+        typer.Option(help="Tasks that the operators begin with, in their order, such as 10:11:1."),
     ] = None,
     option: Annotated[
         list[str] | None,
@@ -66,10 +74,11 @@ def app(
     seed: Annotated[int, typer.Option(help="Seed of the generated rows.")] = 1,
     json: Json = False,
 ) -> None:
-    """Run an application of the papers under a load, watch it, and verify its answers.
+    """Run a ready-made streaming application under a load, watch it, and verify its answers.
 
-    Each computes real answers from rows that it generates, and they are compared with a sequential
-    reference over the same rows.
+    Without a name it lists them: counts of words and clicks, a stock exchange, logos in a video,
+    decision trees and others, most of them from research papers. Each computes real answers from
+    rows that it makes up, and they are compared with those of a simple program over the same rows.
     """
     # Imported here because Spark takes a second to import, which would slow down `--help`.
     from tidegate.apps.application import Settings

@@ -37,30 +37,37 @@ def backtest(
     trace: Annotated[
         str,
         typer.Argument(
-            help="CSV with header minute,count and a row per minute; or worldcup-like, "
-            "tweets-like, flights-like, which need no file."
+            help="A CSV file with the header minute,count and a row for each minute; or a made-up"
+            " week, which needs no file: worldcup-like, tweets-like or flights-like."
         ),
     ],
     app: Annotated[
         str | None,
-        typer.Option(help="One of the paper's eight applications, or all.", show_default="all"),
+        typer.Option(
+            help="Which modelled application the load is for, such as grep; or all.",
+            show_default="all",
+        ),
     ] = None,
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help="A policy: for machines its name or table III number, or all; for a simulated"
-            " pipeline what start() takes, such as latency; may be repeated. Write"
-            f" pipeline:{DEFAULT_MACHINE_POLICY} for one that exists for both.",
+            help="Who decides; may be repeated. For machines: priced-capacity, hpa, ds2,"
+            " spark-dynamic-allocation, static-peak, ground-truth (perfect hindsight), 0 to 7 (of"
+            " the MST paper), or all. On a simulated pipeline: what start() takes, such as"
+            f" latency; write pipeline:{DEFAULT_MACHINE_POLICY} for one that exists for both.",
             show_default=DEFAULT_MACHINE_POLICY,
         ),
     ] = None,
     rho: Annotated[
-        float, typer.Option(help="QoS target of policies for machines, in [0.5, 1).")
+        float,
+        typer.Option(
+            help="The share of minutes in which the machines should be enough, from 0.5 to below 1."
+        ),
     ] = 0.95,
     seeds: Annotated[
         int | None,
         typer.Option(
-            help="Number of random draws of capacity noise to average over.",
+            help="What machines can do varies at random; so many runs are averaged.",
             show_default="5; 1 with a policy on a pipeline, which takes minutes",
         ),
     ] = None,
@@ -77,8 +84,8 @@ def backtest(
     capacity: Annotated[
         Path | None,
         typer.Option(
-            help="A file of what a pipeline was measured to process, in place of the paper's"
-            " applications; the trace is scaled to what its most cores sustain."
+            help="A file that tidegate calibrate has written, in place of the modelled"
+            " applications; the load is scaled to what its most cores can take."
         ),
     ] = None,
     json: Json = False,
@@ -86,7 +93,17 @@ def backtest(
         Path | None, typer.Option(help="Write load, machines and backlog as one HTML file.")
     ] = None,
 ) -> None:
-    """Replay a week of load against scaling policies: QoS (MST eq. 22) and cost (eq. 23, 24)."""
+    """Try scaling policies on a week of load: how often each had too few machines, and the cost.
+
+    The load is a number of rows for each minute. Minute by minute, a policy decides how many
+    machines to have, without knowing what comes. The table says in which share of the minutes they
+    were enough (QoS), what they cost compared with perfect hindsight and with always having enough
+    for the peak, how far the work fell behind, and how often their number changed.
+
+    How much a number of machines can do is modelled for eight applications (--app), or measured by
+    tidegate calibrate (--capacity). Policies that run on Spark, such as latency, decide every few
+    seconds on a simulated pipeline instead; a week takes them minutes.
+    """
     from tidegate.models.capacity.machines import check_target
     from tidegate.sim.capacity.applications import CapacityCase, applications
     from tidegate.sim.capacity.backtest import (

@@ -21,13 +21,17 @@ FREE_OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 def bench(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="A benchmark, or `list`.")] = "list",
+    name: Annotated[str, typer.Argument(help="A benchmark; `list` names them all.")] = "list",
     quick: Annotated[
         bool, typer.Option("--quick", help="Run a short version, for a first look.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Run a benchmark, or `list` them all. Other --KEY VALUE options go to the benchmark."""
+    """Run one of Tidegate's own benchmarks, and say which of its aims were met.
+
+    Without a name it lists them. Benchmarks are in the repository, so this needs a checkout. Other
+    --KEY VALUE options go to the benchmark.
+    """
     known = _benchmarks()
     if name == "list":
         _print_list(known, json)

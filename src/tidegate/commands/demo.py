@@ -29,12 +29,18 @@ def demo(
     seconds: Annotated[float, typer.Option(help="How many seconds rows arrive for.")] = 90.0,
     rate: Annotated[
         str | None,
-        typer.Option(help="Rate profile instead of the surge: sine:500+-400/20, csv:FILE, ..."),
+        typer.Option(
+            help="Another load than the surge: constant:300, sine:500+-400/20 (rows a second: mean,"
+            " swing, period in seconds), csv:FILE, ...",
+            show_default=False,
+        ),
     ] = None,
-    master: Annotated[str, typer.Option(help="The Spark master.")] = "local[16]",
+    master: Annotated[
+        str, typer.Option(help="Where Spark runs; local[16]: here, with up to 16 tasks at once.")
+    ] = "local[16]",
     policy: Annotated[str, typer.Option(help=POLICY.help)] = POLICY.default,
     picture: Annotated[
-        str, typer.Option(help="Where to write the picture; an empty name writes none.")
+        str, typer.Option(help="Where to write the picture of the run; an empty name writes none.")
     ] = "out/demo.html",
     seed: Annotated[int, typer.Option(help="Seed of the random keys.")] = 1,
     kafka: Annotated[
@@ -48,9 +54,12 @@ def demo(
     ] = DEFAULT_PORT,
     json: Json = False,
 ) -> None:
-    """Run a pipeline whose load rises fourfold and falls again, and watch it hold its target.
+    """Watch a pipeline keep its latency target while its load rises fourfold and falls again.
 
-    Its operators sleep, as when they call a slow service, so 16 tasks speed up on a few cores.
+    It starts Spark on this machine, sends rows through a small pipeline for 90 seconds, and shows
+    what is measured and decided. At the end there is a summary, a picture, and a check that every
+    row was counted. The operators sleep, as when they call a slow service, so that more tasks help
+    even on a machine with few cores.
     """
     if not 0.1 <= seconds <= 86_400.0:
         raise AskedWrongly(

@@ -16,9 +16,14 @@ if TYPE_CHECKING:
 
 def paper(
     paper: Annotated[
-        str | None, typer.Argument(help="drs, elasticutor, overload, mst, flink-er.")
+        str | None,
+        typer.Argument(
+            help="Whose: drs, elasticutor, overload, mst or flink-er; without it, a list."
+        ),
     ] = None,
-    figure: Annotated[str | None, typer.Argument(help="Such as fig6 or table2.")] = None,
+    figure: Annotated[
+        str | None, typer.Argument(help="Which one, such as fig6; without it, a list.")
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Run a short version, for a first look.")
     ] = False,
@@ -32,11 +37,12 @@ def paper(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Run a figure or a table of one of the five papers, and show ours beside the paper's.
+    """Run an experiment of one of the research papers behind Tidegate, and compare the results.
 
-    Without arguments, all of them are listed: what they show, on Spark or simulated, how long they
-    take, and the last result. Results and pages go to out/papers; those of a short version or with
-    options are kept beside the full ones. It fails if the answers of a run were wrong.
+    Each figure or table is run with Tidegate, on Spark or in a simulator, and what was found is
+    shown beside what the paper prints. Without arguments, all are listed: what they show, how long
+    they take, and the last result. Results and pages go to out/papers; those of a short version or
+    with options are kept beside the full ones. It fails if the answers of a run were wrong.
     """
     # Imported here because experiments import Spark, which would slow down `--help`.
     from tidegate.commands.paper_answer import body_of, tell

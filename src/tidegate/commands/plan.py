@@ -19,34 +19,47 @@ if TYPE_CHECKING:  # NumPy, SciPy and Numba take a second to import, which would
 def plan(
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="FILE.toml", help="A file that describes the network."),
+        typer.Argument(
+            metavar="FILE.toml",
+            help="The operators and their rates; docs/commands.md describes it.",
+        ),
     ] = None,
     cores: Annotated[
-        int | None, typer.Option("--cores", help="Total cores, allocated for the lowest latency.")
+        int | None, typer.Option("--cores", help="Cores to divide for the lowest latency.")
     ] = None,
     latency: Annotated[
         str | None,
         typer.Option("--latency", help="Mean latency to reach with the fewest cores: 500ms, 2s."),
     ] = None,
     model: Annotated[
-        str, typer.Option("--model", help="mmk, or gigk for irregular arrivals and services.")
+        str,
+        typer.Option(
+            "--model",
+            help="mmk: rows come and take their time at random; gigk: as irregularly as the file"
+            " says.",
+        ),
     ] = "mmk",
     capacity: Annotated[
         Path | None,
-        typer.Option(help="Instead of a network: what a pipeline was measured to process."),
+        typer.Option(help="Instead of FILE.toml: a file that tidegate calibrate has written."),
     ] = None,
     rate: Annotated[
         float | None, typer.Option(help="With --capacity: rows per second to sustain.")
     ] = None,
     qos: Annotated[
-        float, typer.Option(help="With --capacity: the probability that the cores are enough.")
+        float, typer.Option(help="With --capacity: how sure it should be, from 0.5 to below 1.")
     ] = 0.95,
     json: Json = False,
 ) -> None:
-    """Find the lowest latency with a number of cores, or the fewest cores for a latency.
+    """Compute how many cores a pipeline needs, and how to divide them among its operators.
 
-    With --capacity, find the fewest cores for a rate, or the rate that a number of cores sustains;
-    --latency is then the mean latency within which.
+    FILE.toml says how many rows come in, how many a core of each operator processes, and how rows
+    go from one operator to the next. With --cores, these cores are divided for the lowest latency;
+    with --latency, it is the fewest cores that reach it. Nothing runs: queueing theory gives the
+    answer at once.
+
+    With --capacity it goes by what tidegate calibrate has measured instead: the fewest cores for
+    --rate rows a second, or the rate that --cores can take, both within --latency if it is given.
     """
     if capacity is not None:
         from tidegate.commands.plan_capacity import plan_capacity

@@ -29,7 +29,7 @@ def planetlab(
         str, typer.Option(help="How many queries ask at once, with one run for each number.")
     ] = "20,100,200",
     target: Annotated[
-        str, typer.Option(help="Mean time from a row's arrival to its results, to be held.")
+        str, typer.Option(help="The mean time to keep, from a row's arrival to its results.")
     ] = "2s",
     seconds: Annotated[
         float, typer.Option(help="How long each run takes; the first ten are not judged.")
@@ -41,25 +41,26 @@ def planetlab(
     row_time: Annotated[
         str | None,
         typer.Option(
-            help="What a row takes in each query, by waiting, such as 18us; by default it is as"
-            " fast as it is. With 18us two cores keep up with about 90 queries."
+            help="Let a row take this long in each query, by waiting. With 18us, two cores keep up"
+            " with about 90 queries; without it, with about a thousand."
         ),
     ] = None,
     shedding: Annotated[
         bool,
-        typer.Option(help="Whether rows may be dropped to hold the target; if not, it is missed."),
+        typer.Option(help="Whether rows may be dropped; if not, the target is missed."),
     ] = True,
     cores: Annotated[int, typer.Option(help="Cores that the queries share.")] = 2,
     seed: Annotated[int, typer.Option(help="Seed of the generated series and keys.")] = 1,
     json: Json = False,
 ) -> None:
-    """Average the CPU use of ten nodes every second, for more queries than the machine can carry.
+    """Watch rows being dropped, just as many as needed to keep too much work on time.
 
-    Each node sends 50, 100, 150 and again 100 rows a second, ten seconds at a time, and every query
-    works on every row. When that is too much, rows are dropped at random before the queries see
-    them, just enough to hold the target. Every query's answers are checked against the rows that
-    were kept, and every dropped row is counted; it fails if an answer is wrong. The load is that of
-    the overload paper.
+    Ten computers report their CPU use, each 50, 100, 150 and again 100 times a second for ten
+    seconds. Every query averages all of it, so more queries are more work for each row. When it is
+    more than the machine can do, rows are dropped at random before the queries see them, and the
+    mean latency stays at the target. Dropped rows are counted, and all answers are checked against
+    the rows that were kept; it fails if one is wrong. The load is that of a research paper on
+    overload, whose data came from PlanetLab, a network of computers for research.
     """
     numbers = query_numbers(queries)
     target_s = parse_duration(target)

@@ -37,11 +37,12 @@ def replay(
     capacity: Capacity = None,
     json: Json = False,
 ) -> None:
-    """Decide a run again from its records, and show both decisions where they differ.
+    """Show what another policy, target or range of cores would have decided in a recorded run.
 
-    Without options, the decisions are the same as the recorded ones, because a decision is a pure
-    function of the measurements. With another policy, target or bounds, each decision is what that
-    controller would have asked for on the measurements of the real run.
+    It is given the measurements of the real run, tick by tick, and both decisions are shown where
+    they differ. What its decisions would have led to is not known here; tidegate whatif simulates
+    that. Without options the decisions are the recorded ones: the same measurements always give the
+    same decision.
     """
     # Imported here because it loads every policy, which would slow down `tidegate --help`.
     from tidegate.control.replay import replay_runs

@@ -56,10 +56,12 @@ def run(
     ] = False,
     **options: Any,
 ) -> None:
-    """Run a PySpark program as it is, and keep all its streaming queries within a target.
+    """Run a PySpark program as it is, and keep its streaming queries within a latency target.
 
-    Executors are scaled as by tidegate.attach. Output, errors and exit code are the program's;
-    what Tidegate says goes to standard error, and its records to out/run/SCRIPT.
+    Tidegate watches all streaming queries of the program, and asks Spark for more or fewer
+    executors. Output, errors and exit code are the program's own. What Tidegate says goes to
+    standard error, and what it measured and decided to out/run/SCRIPT, for tidegate explain and
+    tidegate page. With --dry-run it only says what it would do.
     """
     # Imported here because Spark takes a second to import, which would slow down `--help`.
     from tidegate.spark.program.config_file import ConfigFile, over

@@ -31,10 +31,12 @@ def simulate(
     step: given.Step = 60.0,
     as_json: Json = False,
 ) -> None:
-    """Simulate a network with an allocation, and compare with the queueing model.
+    """Simulate row by row how long rows take through a pipeline with given cores.
 
-    The latency is the time until every tuple derived from an external one is processed. The sum
-    over visits is what the model (DRS eq. 4) predicts; the two differ where a tuple branches.
+    The file is that of tidegate plan, which computes the same by a formula; the table shows both.
+    The latency of a row lasts until everything derived from it is processed. The visit sum adds up
+    the time at all operators, which is what the formula predicts; the two differ where one row
+    becomes several.
     """
     from tidegate.commands.networkfile import read_network
     from tidegate.sim.queueing import network as simulator
