@@ -1,13 +1,14 @@
 """`tidegate app`: runs one of the papers' applications, and verifies its answers."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
-from tidegate.commands.output import Json, err, out, print_json
+from tidegate.commands.output import Json, err, print_json, print_line, print_table
 from tidegate.commands.recorded_assembly import parse_bounds
 from tidegate.control.names import policy_name
 from tidegate.errors import AskedWrongly, TidegateError
@@ -135,7 +136,7 @@ def app(
     err.print(f"starting Spark on {master} ...", highlight=False, markup=False)
     spark = session(master, f"tidegate app {name}")
     try:
-        with LiveView(err, target_s, f"tidegate app {name}") as live:
+        with LiveView(err, target_s, f"tidegate app {name}", seconds=duration_s) as live:
             ran = run_application(
                 spark,
                 chosen,
@@ -216,16 +217,16 @@ def _print_list(known: "list[Application]", json: bool) -> None:
         ]
         print_json({"apps": rows})
         return
-    table = Table("name", "paper", "about", "load", "target")
+    table = Table("name", "what it computes", "rows a second", "target", "from paper, section")
     for one in known:
-        table.add_row(one.name, one.paper, one.about, one.rate, one.target)
-    out.print(table)
+        table.add_row(one.name, one.about, one.rate, one.target, one.paper)
+    print_table(table)
     options = Table("name", "--option", "meaning")
     for one in known:
         for option, meaning in one.options.items():
             options.add_row(one.name, option, meaning)
-    out.print(options)
-    out.print("tidegate app NAME runs one; tidegate app --help has the options.")
+    print_table(options)
+    print_line("tidegate app NAME runs one; tidegate app --help has the options.")
 
 
 def _tell(ran: "ApplicationRun", asked: dict[str, Any], picture: str, json: bool) -> None:
@@ -235,11 +236,11 @@ def _tell(ran: "ApplicationRun", asked: dict[str, Any], picture: str, json: bool
 
     title = f"tidegate app {ran.name}"
     summary = summarise(ran.records, warm_up_s=min(WARM_S, ran.seconds / 3))
+    summary = replace(summary, arrived_rows=ran.arrived)  # which is known exactly here
     verdict = ran.verdict
     document: dict[str, Any] = {
         **asked,
         **summary.document(),
-        "arrived": ran.arrived,
         "verified": None if verdict is None else verdict.correct,
         "verdict": None if verdict is None else verdict.said,
         "figures": {} if verdict is None else dict(verdict.figures),
@@ -251,16 +252,14 @@ def _tell(ran: "ApplicationRun", asked: dict[str, Any], picture: str, json: bool
     if json:
         print_json(document)
     else:
-        out.print(summary.table(title))
+        print_table(summary.table(title))
+        lines = [summary.headline]
         if asked["stretched"]:
-            out.print(
-                "stretched: operators waited until their time per tuple was over (the paper's, or"
-                " modelled where it prints none)"
-            )
-        said = "ended before all rows were processed" if verdict is None else verdict.said
-        out.print(said, highlight=False)
-        if picture:
-            out.print(f"picture: {picture}", highlight=False)
+            lines.append("Operators waited for every row, as --stretch asks for.")
+        lines.append("ended before all rows were processed" if verdict is None else verdict.said)
+        lines += [f"picture: {picture}"] if picture else []
+        for line in lines:
+            print_line(line)
     if verdict is None:
         raise KeyboardInterrupt  # the command line ends with the code for it
     if not verdict.correct:

@@ -9,7 +9,7 @@ import typer
 from numpy.typing import NDArray
 from rich.table import Table
 
-from tidegate.commands.output import Json, out, print_json, progress
+from tidegate.commands.output import Json, print_json, print_line, print_table, progress
 from tidegate.control.names import DEFAULT_MACHINE_POLICY
 from tidegate.errors import AskedWrongly
 from tidegate.units import parse_duration
@@ -165,14 +165,16 @@ def backtest(
     if json:
         print_json({"rows": [{field: row[field] for field in ROW_FIELDS} for row in table]})
         return
-    title = f"{trace}, rho {rho:g}, seeds: {seeds}"
+    title = f"a week of {trace}, {'mean of ' if seeds > 1 else ''}{seeds} run(s) each"
     if slow:
-        title += f"; on a pipeline: mean latency {target}, a tick of {tick}"
-    out.print(_table(table, title))
+        title += f"; on a pipeline: mean latency {target}, a decision every {tick}"
+    unit = "MB" if capacity is None else "rows"
+    print_table(_table(table, title, unit))
     if len(apps) > 1:
-        out.print(_table(_over_applications(table), "mean over the applications"))
+        print_table(_table(_over_applications(table), "mean over the applications", unit))
+    _explain(rho, on_pipeline=slow)
     if plot is not None:
-        out.print(f"Plot of {apps[0].name}: {plot}")
+        print_line(f"plot of {apps[0].name}: {plot}")
 
 
 def _measured(capacity: Path) -> "MeasuredApplication":
@@ -225,32 +227,41 @@ def _over_applications(table: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(means, key=lambda row: (-row["qos"], row["cost_vs_truth"]))
 
 
-def _table(table: list[dict[str, Any]], title: str) -> Table:
-    drawn = Table(title=title, title_justify="left", padding=(0, 0))
+def _table(table: list[dict[str, Any]], title: str, unit: str) -> Table:
+    drawn = Table(title=title, title_justify="left")
     for column in ("application", "policy"):
-        drawn.add_column(column, overflow="fold")
+        drawn.add_column(column)
     on_pipeline = any(row["within_target"] is not None for row in table)
-    columns = ["QoS %", "/ truth", "/ peak", "backlog", "scalings"]
-    for column in [*columns, "in target %"] if on_pipeline else columns:
-        drawn.add_column(column, justify="right", no_wrap=True)
-    drawn.caption = (
-        "cost in machine-minutes / ground truth and / static peak; largest backlog in MB"
-        " (with --capacity in rows)"
-    )
-    drawn.caption_justify = "left"
+    columns = ["QoS", "cost / hindsight", "cost / peak", f"backlog, {unit}", "changes"]
+    for column in [*columns, "on time"] if on_pipeline else columns:
+        drawn.add_column(column, justify="right")
     for row in table:
         drawn.add_row(
             row["app"],
             row["policy"],
-            f"{row['qos']:.2f}",
-            f"{row['cost_vs_truth']:.3f}",
-            f"{row['cost_vs_peak']:.3f}",
+            _percent(row["qos"]),
+            f"{row['cost_vs_truth']:.3g}",
+            f"{row['cost_vs_peak']:.3g}",
             f"{row['max_backlog']:,.0f}",
             f"{row['scalings']:.0f}",
-            *_share(row["within_target"], shown=on_pipeline),
+            *([_percent(row["within_target"])] if on_pipeline else []),
         )
     return drawn
 
 
-def _share(value: float | None, *, shown: bool) -> list[str]:
-    return ["" if value is None else f"{value:.2f}"] if shown else []
+def _explain(rho: float, *, on_pipeline: bool) -> None:
+    """Say what the columns are, for somebody who sees them for the first time."""
+    lines = [
+        f"QoS: minutes in which the machines were enough (asked for: {100 * rho:g} %)",
+        "cost: machine-minutes, over those of a policy that knows the future, and over those of"
+        " the most machines all week",
+        "backlog: the most work that waited; changes: of the number of machines",
+    ]
+    if on_pipeline:
+        lines.append("on time: the share of the time within the latency target")
+    for line in lines:
+        print_line(line)
+
+
+def _percent(value: float | None) -> str:
+    return "" if value is None else f"{value:.1f} %"

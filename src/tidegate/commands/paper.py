@@ -7,7 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from tidegate.commands.app import parse_extra
-from tidegate.commands.output import Json, out, print_json, progress
+from tidegate.commands.output import Json, print_json, print_line, print_table, progress
 from tidegate.errors import AskedWrongly, check_options, nearest
 
 if TYPE_CHECKING:
@@ -92,15 +92,19 @@ def _print_list(listed: "list[Figure]", json: bool) -> None:
     if json:
         print_json({"rows": rows})
         return
-    table = Table("paper", "figure", "what it shows", "body", "minutes", "status", "last result")
+    from tidegate.commands.paper_answer import BODIES
+
+    table = Table("paper", "figure", "what it shows", "runs", "minutes", "last result")
     for row in rows:
-        shown = [value for name, value in row.items() if name != "options"]
-        table.add_row(*("-" if value is None else escape(f"{value}") for value in shown))
-    out.print(table)
+        last_result = "-" if row["last"] is None else escape(f"{row['last']}")
+        about, body = escape(f"{row['about']}"), BODIES[f"{row['body']}"]
+        minutes = f"{row['minutes']:g}"
+        table.add_row(row["paper"], row["figure"], about, body, minutes, last_result)
+    print_table(table)
     if any(one.options for one in listed):
         options = Table("paper", "figure", "--option", "meaning")
         for one in listed:
             for name, meaning in one.options.items():
                 options.add_row(one.paper, one.figure, name, escape(meaning))
-        out.print(options)
-    out.print("tidegate paper PAPER FIGURE runs one; --quick runs a short version.")
+        print_table(options)
+    print_line("tidegate paper PAPER FIGURE runs one; --quick runs a short version.")

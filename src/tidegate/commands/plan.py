@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from tidegate.commands.output import Json, out, print_json
+from tidegate.commands.output import Json, print_json, print_line, print_table
 from tidegate.errors import AskedWrongly, nearest
-from tidegate.units import format_duration, parse_duration
+from tidegate.units import format_duration, format_share, parse_duration
 
 if TYPE_CHECKING:  # NumPy, SciPy and Numba take a second to import, which would slow down `--help`
     from tidegate.control.allocation.allocate import CoreAllocation
@@ -103,25 +103,25 @@ def plan(
         return
     _print_table(network.names, queues, answer)
     spare = f" ({cores - answer.total} would not help)" if cores and cores > answer.total else ""
-    out.print(
-        f"{answer.total} cores{spare}: mean latency {format_duration(answer.latency_s)} ({chosen})",
-        highlight=False,
+    print_line(
+        f"{answer.total} cores{spare}: mean latency {format_duration(answer.latency_s)}"
+        f" (model {chosen})"
     )
 
 
 def _print_table(names: Sequence[str], queues: "Queues", answer: "CoreAllocation") -> None:
     table = Table("operator", title=None)
-    for column in ("rate /s", "cores", "utilisation", "latency", "latency share"):
+    for column in ("rows/s", "cores", "busy", "latency", "of the whole"):
         table.add_column(column, justify="right")
     parts_s = queues.visit_ratio * queues.latency(answer.cores)
     used = queues.utilisation(answer.cores)
     for index, name in enumerate(names):
         table.add_row(
             name,
-            f"{queues.arrival_rate[index]:.4g}",
+            f"{queues.arrival_rate[index]:.3g}",
             str(answer.cores[index]),
-            f"{used[index]:.1%}",
+            format_share(used[index]),
             format_duration(parts_s[index]),
-            f"{parts_s[index] / answer.latency_s:.1%}",
+            format_share(parts_s[index] / answer.latency_s),
         )
-    out.print(table)
+    print_table(table)

@@ -1,27 +1,28 @@
 """`tidegate planetlab`: more and more queries over one stream, held to a latency by shedding."""
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
 from tidegate.apps.planetlab.options import query_numbers
-from tidegate.commands.output import Json, out, print_json, progress
+from tidegate.commands.output import Json, print_json, print_line, print_table, progress
 from tidegate.errors import AskedWrongly, TidegateError
-from tidegate.units import parse_duration
+from tidegate.units import format_duration, format_share, parse_duration
 from tidegate.view.figures import only_finite
 
-_COLUMNS = (
-    "queries",
-    "mean_latency_s",
-    "last_latency_s",
-    "kept_share",
-    "cpu_percent",
-    "offered",
-    "kept",
-    "shed",
-    "verified",
-)
+_COLUMNS: dict[str, tuple[str, Callable[[Any], str]]] = {
+    "queries": ("queries", lambda value: f"{value:,}"),
+    "mean_latency_s": ("mean latency", format_duration),
+    "last_latency_s": ("latency at the end", format_duration),
+    "kept_share": ("rows kept", format_share),
+    "cpu_percent": ("CPU", lambda value: f"{value:.0f} %"),
+    "offered": ("rows offered", lambda value: f"{value:,}"),
+    "shed": ("dropped", lambda value: f"{value:,}"),
+    "verified": ("answers", lambda value: "right" if value else "WRONG"),
+}
+"""The values that are shown, with their headings, and how each is written."""
 
 
 def planetlab(
@@ -113,16 +114,17 @@ def _print_rows(rows: list[dict[str, Any]], target_s: float, shedding: bool, jso
     if json:
         print_json({"target_s": target_s, "shedding": shedding, "rows": rows})
         return
-    title = f"planetlab, target {target_s:g} s, {'shedding' if shedding else 'no shedding'}"
-    table = Table(*_COLUMNS, title=title, title_justify="left")
+    how = "rows may be dropped" if shedding else "no row is dropped"
+    title = f"planetlab, target {format_duration(target_s)}, {how}"
+    headings = [heading for heading, _ in _COLUMNS.values()]
+    table = Table(*headings, title=title, title_justify="left")
     for row in rows:
-        table.add_row(*(_cell(row[name]) for name in _COLUMNS))
-    out.print(table)
+        cells = [
+            "" if row[name] is None else written(row[name])
+            for name, (_, written) in _COLUMNS.items()
+        ]
+        table.add_row(*cells)
+    print_table(table)
     for row in rows:
-        out.print(f"{row['queries']} queries: {row['verdict']}", highlight=False, markup=False)
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    return ("yes" if value else "NO") if isinstance(value, bool) else f"{value:,}"
+        said = f"{row['queries']} queries: {row['verdict']}"
+        print_line(said)

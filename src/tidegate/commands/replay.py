@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tidegate.commands.checkpoint import read_checkpoint
-from tidegate.commands.output import Json, out, print_json, progress
+from tidegate.commands.output import Json, print_json, print_line, print_table, progress
 from tidegate.commands.recorded_assembly import Capacity, assembly_of_run, parse_bounds
 from tidegate.control.decision import Decision
 from tidegate.view.changes import words_of
@@ -102,7 +102,7 @@ def _print(number: int, of: int, run: "list[Replayed]") -> None:
     differing = [one for one in run if not one.same]
     which = f"run {number} of {of}: " if of > 1 else ""
     same = f"{which}{len(run):,} ticks, {len(run) - len(differing):,} with the same decision"
-    out.print(Text(same), soft_wrap=True)
+    print_line(same)
     if not differing:
         return
     table = Table(title="Where they differ", title_justify="left", show_lines=True)
@@ -116,6 +116,6 @@ def _print(number: int, of: int, run: "list[Replayed]") -> None:
             Text(f"{words_of(one.record)}: {one.record.decision.reason}"),
             Text(f"{words_of(again)}: {one.decision.reason}"),
         )
-    out.print(table)
+    print_table(table)
     if len(differing) > ROWS:
-        out.print(f"... and {len(differing) - ROWS:,} more; --json prints all")
+        print_line(f"... and {len(differing) - ROWS:,} more; --json prints all")

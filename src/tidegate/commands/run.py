@@ -8,6 +8,7 @@ from rich.console import Console
 
 import tidegate
 from tidegate.commands.option_flags import takes_flags
+from tidegate.commands.table import fitted
 from tidegate.spark.options import ProgramOptions, declared
 
 if TYPE_CHECKING:
@@ -114,8 +115,14 @@ def _tell(
         if any(record.measurement.segments for record in records)
     ]
     for records in measured:
-        console.print(summarise(records).table(f"tidegate run {settings.script.name}"))
+        summary = summarise(records)
+        table = summary.table(f"tidegate run {settings.script.name}")
+        console.print(fitted(table, console))
+        lines.say(summary.headline)
     if measured:
-        lines.say(f"records are in {settings.records}, for tidegate explain and tidegate replay")
+        lines.say(
+            f"what was measured and decided is in {settings.records}; tidegate explain and tidegate"
+            " page show it"
+        )
     else:
         lines.say("no streaming query ran for as long as a tick, so nothing was measured")

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from tidegate.commands.output import Json, out, print_json
+from tidegate.commands.output import Json, print_json, print_line, print_table
 from tidegate.errors import AskedWrongly
 
 
@@ -45,9 +45,9 @@ def state(
         view.add_column(name, justify="right" if numeric else "left")
     for row in shown.to_pylist():
         view.add_row(*(str(_plain(value)) for value in row.values()))
-    out.print(view)
+    print_table(view)
     if shown.num_rows < table.num_rows:
-        out.print(f"... {table.num_rows - shown.num_rows:,} more; --limit 0 prints all")
+        print_line(f"... {table.num_rows - shown.num_rows:,} more; --limit 0 prints all")
 
 
 def _plain(value: object) -> object:

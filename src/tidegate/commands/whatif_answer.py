@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.table import Table
 
-from tidegate.commands.output import out
+from tidegate.commands.output import print_line, print_table
 from tidegate.control.assembly import Assembly
 from tidegate.control.record import Record
 from tidegate.control.replay import as_it_began
@@ -16,6 +16,7 @@ from tidegate.progress import Progress
 from tidegate.sim.microbatch.oracle import Oracle
 from tidegate.sim.microbatch.pipeline import simulate
 from tidegate.sim.microbatch.recorded import RecordedWorld, recorded_world
+from tidegate.units import format_duration
 from tidegate.view.figures import milliseconds, rounded
 from tidegate.view.judge import Statistic
 from tidegate.view.summary import summarise
@@ -191,9 +192,10 @@ def _off_cost(real: Case, again: Case) -> float:
 
 def _trust(real: Case, again: Case) -> str:
     return (
-        f"The simulation of the run as it was is off by {_off_points(real, again):+.1f} points of"
-        f" the seconds within target and by {_off_cost(real, again):+.1%} of the core-seconds."
-        " Expect the prediction to be off by as much."
+        "The simulation of the run as it was is off by"
+        f" {_off_points(real, again):+.1f} percentage points of the time within the target and by"
+        f" {100 * _off_cost(real, again):+.1f} % of the core-seconds. Expect the prediction to be"
+        " off by as much."
     )
 
 
@@ -204,8 +206,8 @@ def _case(records: Sequence[Record], warm_up_s: float, assembly: Assembly) -> Ca
     if found.within_target is None:
         raise AskedWrongly(
             f"nothing of this run can be judged: it has {found.seconds:,.0f} s, of which the first"
-            f" {warm_up_s:g} s do not count, and no row was there in the others; give a shorter"
-            " --warm-up, such as 0s, or ask about a longer run"
+            f" {format_duration(warm_up_s)} do not count, and no row was there in the others; give"
+            " a shorter --warm-up, such as 0s, or ask about a longer run"
         )
     return Case(
         within=found.within_target,
@@ -243,7 +245,7 @@ def _oracle_document(found: Oracle) -> dict[str, float]:
 
 def print_answer(found: Answer) -> None:
     """Print how far to trust the answer, and the answer as a table."""
-    out.print(_trust(found.real, found.again), highlight=False)
+    print_line(_trust(found.real, found.again))
     columns: list[tuple[str, Case | None, Oracle]] = [
         ("as it was", found.real, found.oracle),
         ("simulated", found.again, found.oracle),
@@ -252,15 +254,19 @@ def print_answer(found: Answer) -> None:
     if found.asked is not None and found.asked_oracle is not None:
         columns.append(("what if", found.asked, found.asked_oracle))
         columns.append((_oracle_name("its oracle", found.asked_oracle), None, found.asked_oracle))
-    title = f"{found.seconds:,.0f} s of load; what if: {found.title}"
+    title = f"{format_duration(found.seconds)} of load; what if: {found.title}"
     table = Table(title=title, title_justify="left")
-    table.add_column("")
+    table.add_column("what")
     for heading, _, _ in columns:
-        table.add_column(heading, justify="right", no_wrap=True)
+        table.add_column(heading, justify="right")
     cells = [_cells(case, least) for _, case, least in columns]
     for label, *values in zip(_LABELS, *cells, strict=True):
         table.add_row(label, *values)
-    out.print(table)
+    print_table(table)
+    print_line(
+        "An oracle knows the future: it has the fewest cores with which every micro-batch is on"
+        " time."
+    )
 
 
 def _oracle_name(name: str, least: Oracle) -> str:
@@ -268,27 +274,27 @@ def _oracle_name(name: str, least: Oracle) -> str:
 
 
 _LABELS = (
-    "seconds within target",
+    "time within the target",
     "core-seconds",
     "core-hours",
     "times the oracle's",
-    "changes",
-    "latency, mean",
-    "latency, p95",
+    "changes of cores or tasks",
+    "mean latency",
+    "95 % of rows within",
 )
 
 
 def _cells(case: Case | None, least: Oracle) -> list[str]:
     if case is None:
         cost = least.core_seconds
-        shown = [f"{least.within:.1%}", f"{cost:,.0f}", f"{cost / 3600.0:,.2f}", "1.00"]
+        shown = [f"{100 * least.within:.1f} %", f"{cost:,.0f}", f"{cost / 3600.0:,.3g}", "1.00"]
         return shown + [""] * (len(_LABELS) - len(shown))
     of = case.core_seconds / least.core_seconds if least.core_seconds > 0.0 else math.nan
     return [
-        f"{case.within:.1%}",
+        f"{100 * case.within:.1f} %",
         f"{case.core_seconds:,.0f}",
-        f"{case.core_seconds / 3600.0:,.2f}",
+        f"{case.core_seconds / 3600.0:,.3g}",
         f"{of:.2f}",
         f"{case.changes:.0f}",
-        *("-" if one is None else f"{one:.2f} s" for one in (case.mean_s, case.p95_s)),
+        *("-" if one is None else format_duration(one) for one in (case.mean_s, case.p95_s)),
     ]
