@@ -82,6 +82,11 @@ def format_share(share: float) -> str:
     return f"{percent:.1f} %" if close else f"{percent:.0f} %"
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 core`, `2 cores`."""
+    return f"{number:,d} {noun}" if number == 1 else f"{number:,d} {noun}s"
+
+
 _DIGITS = 3
 _LONG = (("h", 3600.0), ("min", 60.0))
 """Units that are chosen from two of them on: 90 s are not 1.5 min."""

@@ -1,7 +1,7 @@
 import pytest
 
 from tidegate.errors import AskedWrongly
-from tidegate.units import exact_duration, format_duration, format_share, parse_duration
+from tidegate.units import counted, exact_duration, format_duration, format_share, parse_duration
 
 
 @pytest.mark.parametrize(
@@ -85,3 +85,7 @@ def test_what_was_set_is_shown_as_it_was_set(seconds: float, shown: str) -> None
 )
 def test_shares_are_shown(share: float, shown: str) -> None:
     assert format_share(share) == shown
+
+
+def test_what_is_counted_has_the_right_number() -> None:
+    assert (counted(1, "core"), counted(2, "core")) == ("1 core", "2 cores")

@@ -13,7 +13,7 @@ from tidegate.commands.recorded_assembly import parse_bounds
 from tidegate.control.names import policy_name
 from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.spark.options import option as start_option
-from tidegate.units import parse_duration
+from tidegate.units import exact_duration, parse_duration
 
 if TYPE_CHECKING:
     from tidegate.apps.application import Application
@@ -217,9 +217,10 @@ def _print_list(known: "list[Application]", json: bool) -> None:
         ]
         print_json({"apps": rows})
         return
-    table = Table("name", "what it computes", "rows a second", "target", "from paper, section")
+    table = Table("name", "what it computes", "rows a second")
+    table.add_column("target", justify="right")
     for one in known:
-        table.add_row(one.name, one.about, one.rate, one.target, one.paper)
+        table.add_row(one.name, one.about, one.rate, exact_duration(parse_duration(one.target)))
     print_table(table)
     options = Table("name", "--option", "meaning")
     for one in known:

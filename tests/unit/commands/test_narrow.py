@@ -67,7 +67,7 @@ def test_simulate(width: int) -> None:
 
 @WIDTHS
 def test_the_lists(width: int) -> None:
-    check(printed(width, "app"), width, "unique-visitor sine:8000+-6000/40 seconds transactions")
+    check(printed(width, "app"), width, "unique-visitor sine:8000+-6000/40 10 s transactions")
     check(printed(width, "paper"), width, "elasticutor minutes what shows last result")
     check(printed(width, "bench", "list"), width, "benchmark measures planner checkpoint")
 

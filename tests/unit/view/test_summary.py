@@ -243,7 +243,7 @@ def test_words_for_what_changed() -> None:
     assert outcome_of(record(10)) == "done"
     assert outcome_of(record(20)) == "held back: the maximum is 4"
     shed = dataclasses.replace(record(0), decision=Decision(reason="r", keep=0.9))
-    assert words_of(shed) == "keep 90% of the rows"
+    assert words_of(shed) == "keep 90 % of the rows"
     assert outcome_of(shed) == "not acted on"
     one = dataclasses.replace(record(0), decision=Decision(reason="r", moves={"per_ad": {1: 0}}))
     assert words_of(one) == "move 1 shard of per_ad"
