@@ -193,14 +193,14 @@ class Drs:
             if best.total <= total:
                 best, more = _split(queues, measurement, min(total + 1, self._allowed.most))
                 notes += more
-            why = f"{shown}, T_max is {format_duration(self._t_max_s)}"
+            why = f"{shown}, more than the target of {format_duration(self._t_max_s)}"
             if measured_s <= self._t_max_s:
                 why = f"{shown}, but the load is more than {total} cores serve"
             return self._change(queues, measurement, best, why, notes)
         if measured_s < self._t_min_s:
             best, notes = self._fewest(queues, measurement)
             if best.total < total:
-                why = f"{shown}, T_min is {format_duration(self._t_min_s)}"
+                why = f"{shown}, less than t_min, {format_duration(self._t_min_s)}"
                 return self._change(queues, measurement, best, why, notes)
             return Decision(reason=f"{shown}, and no core can be released", notes=notes)
         best, notes = _split(queues, measurement, total)
@@ -209,7 +209,7 @@ class Drs:
             return self._change(
                 queues, measurement, best, f"{shown}, but another split is better", notes
             )
-        return Decision(reason=f"{shown}, between T_min and T_max", notes=notes)
+        return Decision(reason=f"{shown}, between t_min and the target", notes=notes)
 
     def _fewest(
         self, queues: Queues, measurement: Measurement
@@ -248,7 +248,7 @@ class Drs:
         if not np.isfinite(floor_s):
             return ()
         return (
-            f"T_max of {format_duration(self._t_max_s)} is below the lowest possible latency"
+            f"the target of {format_duration(self._t_max_s)} is below the lowest possible latency"
             f" of {format_duration(floor_s, round_up=True)}; latency is as low as it can be",
         )
 
@@ -262,7 +262,7 @@ class Drs:
     ) -> Decision:
         cores = self._allowed.clamp(best.total)
         return Decision(
-            reason=f"{why}: {cores} cores as {_shown(measurement, best)}",
+            reason=f"{why}: {cores} cores, divided into {_shown(measurement, best)}",
             cores=None if cores == measurement.cores_asked else cores,
             tasks=_tasks(measurement, best),
             notes=notes,

@@ -26,7 +26,7 @@ from tidegate.control.shedding.shedder import LEAST_KEEP, Look, Shedder, most_ke
 from tidegate.control.target import Target
 from tidegate.control.wrapper import Wrapper
 from tidegate.models.microbatch.batch_cost import SOJOURN_BATCHES, reachable_s
-from tidegate.units import format_duration
+from tidegate.units import counted, format_duration, format_share
 
 _WORTH_CHANGING = 0.01
 """The keep in force is left as it is if the new one differs by less than this share."""
@@ -173,8 +173,9 @@ class SheddingPolicy(Wrapper):
             if kept > (keep + _WORTH_CHANGING) * sum(self._offered.values()):
                 decision = _noted(
                     decision,
-                    f"the promised floors keep {kept / sum(self._offered.values()):.0%}, more than"
-                    f" the {keep:.0%} that the target allows; the target is missed",
+                    "what the classes were promised (floors) keeps"
+                    f" {format_share(kept / sum(self._offered.values()))} of the rows, more than"
+                    f" the {format_share(keep)} that the target allows; the target is missed",
                 )
         decision = _reasoned(decision, why)
         self._span_s = None if keep >= 1.0 else span_s
@@ -188,12 +189,13 @@ class SheddingPolicy(Wrapper):
         granted, most = measurement.cores_granted, constraints.allowed.most
         rate = measurement.arrival_rate
         if keep >= 1.0:
-            return f"keep all rows again: {granted} cores carry {rate:,.0f} rows/s"
+            return f"keep all rows again: {counted(granted, 'core')} can process {rate:,.0f} rows/s"
         asked = measurement.cores_asked if decision.cores is None else decision.cores
-        until = f" until {asked - granted} more cores have come" if asked > granted else ""
+        more = asked - granted
+        until = f" until {counted(more, 'more core')} can be used" if more > 0 else ""
         return (
-            f"keep {keep:.0%}{until}: {granted} of {most} cores carry"
-            f" {keep * rate:,.0f} of {rate:,.0f} rows/s".replace("%", " %")
+            f"keep {format_share(keep)} of the rows{until}: {granted} of {most} cores can process"
+            f" {keep * rate:,.0f} of {rate:,.0f} rows/s"
         )
 
     def _floor_note(self, floor_s: float) -> str:

@@ -39,13 +39,20 @@ from tidegate.workload.profile import Profile
 
 _SHARED = ""
 """The source of all segments that have none of their own; no segment has this name."""
+_TICKS_A_REPORT = 50
+"""After so many ticks it is told how far a simulation is."""
 _SHORTEST_S = 0.1
 """A rate is counted over at least so long, as on Spark (`spark/measure/arrivals.py`)."""
 
 
-def simulate(world: World, controller: Controller) -> Outcome:
-    """Run the simulated world to its end under the controller."""
-    return PipelineSimulation(world).run(controller.tick)
+def simulate(
+    world: World, controller: Controller, *, on_share: Callable[[float], None] | None = None
+) -> Outcome:
+    """Run the simulated world to its end under the controller.
+
+    `on_share` is told now and then which share of the time has been simulated.
+    """
+    return PipelineSimulation(world).run(controller.tick, on_share=on_share)
 
 
 class PipelineSimulation:
@@ -113,14 +120,22 @@ class PipelineSimulation:
         most = min(limit for limit in (tasks, stage.most_tasks, stage.shards or tasks) if limit)
         return max(most, 1)
 
-    def run(self, tick: Callable[[Measurement], Record]) -> Outcome:
+    def run(
+        self,
+        tick: Callable[[Measurement], Record],
+        *,
+        on_share: Callable[[float], None] | None = None,
+    ) -> Outcome:
         """Run tick by tick: advance, measure, decide, act."""
         records = []
-        for number in range(1, int(self._world.seconds / self._world.tick_s + 1e-9) + 1):
+        ticks = int(self._world.seconds / self._world.tick_s + 1e-9)
+        for number in range(1, ticks + 1):
             record = tick(self.advance(number * self._world.tick_s))
             if record.acted:
                 self.act(record.decision)
             records.append(record)
+            if on_share is not None and number % _TICKS_A_REPORT == 0:
+                on_share(number / ticks)
         return self.outcome(records)
 
     def outcome(self, records: Sequence[Record]) -> Outcome:

@@ -165,7 +165,11 @@ class ExecutorNegotiator:
                 # The pipeline can begin with what is up. A later decision makes the next request.
                 self._wanted = max(1, len(self._staying()))
                 log = PipelineLogger("executors", str(session.sparkContext.appName))
-                log.warning("begins with the executors that are up: %s", reason(error))
+                log.warning(
+                    "the cluster manager does not answer, so that the pipeline begins with the"
+                    " executors that are up: %s",
+                    reason(error),
+                )
 
     @property
     def asked(self) -> int:

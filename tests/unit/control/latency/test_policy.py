@@ -353,7 +353,7 @@ def test_the_same_cores_are_split_again_only_for_a_gain() -> None:
     for tick in range(20):
         policy.decide(two_alike(tick, 900.0 if tick % 2 else 1500.0, 10, 10))
     decision = policy.decide(two_alike(20, 1500.0, 17, 3))
-    assert "split differently" in decision.reason
+    assert "divided differently" in decision.reason
     best = decision.tasks["work"], decision.tasks["sum"]
     assert sum(best) == 20 and best[1] > 3
     for tick in range(21, 27):
