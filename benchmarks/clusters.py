@@ -48,10 +48,10 @@ def run(options: Options) -> Bench:
     only = options.extra.get("only")
     if only is not None and only not in bodies:
         raise AskedWrongly(f"only={only}: give one of {', '.join(bodies)}")
+    wanted = [name for name in bodies if only in (None, name)]
     results = [
-        {"cluster": name, **body(options, seconds, target_s)}
-        for name, body in bodies.items()
-        if only in (None, name)
+        {"cluster": name, **bodies[name](options, seconds, target_s)}
+        for name in options.progress.each(wanted, lambda name: f"the cluster '{name}'")
     ]
     aims: list[Aim] = []
     for row in results:

@@ -11,7 +11,7 @@ from tidegate.control.record import Record
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class KnownCause:
     """One cause, as a sentence ends with it."""
 
     words: str
@@ -19,36 +19,36 @@ class Cause:
 
 
 ABOVE = {
-    "minimum": Cause("the minimum of cores that was given", "cores"),
-    "floors": Cause("a minimum of the schedule", "floors"),
-    "backlog": Cause("working off rows that had piled up", "catch_up"),
-    "cost": Cause("batches were expected to take longer than they did"),
-    "forecast": Cause("a higher load was forecast than came"),
-    "reserve": Cause("a reserve for surges and for errors of the model"),
-    "waiting": Cause(
+    "minimum": KnownCause("the minimum of cores that was given", "cores"),
+    "floors": KnownCause("a minimum of the schedule", "floors"),
+    "backlog": KnownCause("working off rows that had piled up", "catch_up"),
+    "cost": KnownCause("batches were expected to take longer than they did"),
+    "forecast": KnownCause("a higher load was forecast than came"),
+    "reserve": KnownCause("a reserve for surges and for errors of the model"),
+    "waiting": KnownCause(
         "waiting, in case the load comes back, before cores are released", "scale_in_after"
     ),
-    "between_changes": Cause("the least time between two changes", "between_changes"),
-    "cooldown": Cause("a cooldown after the last change"),
-    "excluded": Cause("a time in which nothing may change", "excluded"),
-    "first_change": Cause("the least time before the first change", "first_change"),
-    "approve": Cause("your function `approve` refused to release them", "approve"),
-    "dry_run": Cause("nothing is changed in a dry run", "dry_run"),
-    "learning": Cause("what a batch costs was not learned yet"),
-    "policy": Cause("the policy asked for them", "policy"),
-    "releasing": Cause("already given back, but not gone yet"),
+    "between_changes": KnownCause("the least time between two changes", "between_changes"),
+    "cooldown": KnownCause("a cooldown after the last change"),
+    "excluded": KnownCause("a time in which nothing may change", "excluded"),
+    "first_change": KnownCause("the least time before the first change", "first_change"),
+    "approve": KnownCause("your function `approve` refused to release them", "approve"),
+    "dry_run": KnownCause("nothing is changed in a dry run", "dry_run"),
+    "learning": KnownCause("what a batch costs was not learned yet"),
+    "policy": KnownCause("the policy asked for them", "policy"),
+    "releasing": KnownCause("already given back, but not gone yet"),
 }
 """Causes of cores above enough, in the order in which they are looked for."""
 
 MISSED = {
-    "maximum": Cause("more cores were needed than the maximum", "cores"),
-    "share": Cause("other pipelines of the application had the cores"),
-    "out_of_reach": Cause("no number of cores holds this target", "target"),
-    "short": Cause("fewer cores than enough"),
-    "backlog": Cause("working off rows that had piled up before"),
-    "cold": Cause("first batches, while code is loaded and compiled"),
-    "slow": Cause("batches that took longer than the model expects"),
-    "unknown": Cause("while it is not known what a batch costs"),
+    "maximum": KnownCause("more cores were needed than the maximum", "cores"),
+    "share": KnownCause("other pipelines of the application had the cores"),
+    "out_of_reach": KnownCause("no number of cores holds this target", "target"),
+    "short": KnownCause("fewer cores than enough"),
+    "backlog": KnownCause("working off rows that had piled up before"),
+    "cold": KnownCause("first batches, while code is loaded and compiled"),
+    "slow": KnownCause("batches that took longer than the model expects"),
+    "unknown": KnownCause("while it is not known what a batch costs"),
 }
 """Causes of seconds above the target."""
 
@@ -65,8 +65,7 @@ def held_back_cause(record: Record) -> str | None:
     said = record.held_back
     if said is None:
         return None
-    if "first change after" in said:
-        return "first_change"
-    if "T_ra is" in said:
-        return "between_changes"
+    for name in ("first_change", "between_changes"):
+        if f"({name})" in said:
+            return name
     return next((cause for begin, cause in _HELD_BACK.items() if said.startswith(begin)), "policy")

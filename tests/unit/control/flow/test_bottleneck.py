@@ -115,7 +115,8 @@ def test_the_live_view_shows_it(terminal: bool) -> None:
     base = controller().tick(tick(operator("parse", 0.002), operator("match", 0.034), rate=107.0))
     with LiveView(console, 2.0, "ads") as view:
         view.show(base)
-    assert "limited by match: 96% of its capacity, +23% with one more task" in file.getvalue()
+    shown = " ".join(file.getvalue().split())
+    assert "match limits: rows come at 96 % of what its 4 tasks can process" in shown
 
 
 def test_a_record_has_it_and_an_older_one_is_read_without() -> None:
