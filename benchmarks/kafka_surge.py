@@ -3,31 +3,24 @@
 Both run on `local-cluster`, so that cores are executors that have to be started and released. Our
 pipeline is the demo's, whose operators sleep, so that executors help on a machine with few cores.
 `static peak` has the cores that the micro-batch model gives for the highest load. The program is
-`structured_kafka_wordcount.py` as Spark ships it; Tidegate is attached to it. Its counts are those
-of the last table that it prints.
+`structured_kafka_wordcount.py` as Spark ships it, under `tidegate run`. Its counts are those of the
+last table that it prints.
 
 Options: `--seconds 300`, `--only pipeline|program`, `--cluster 5x2` (executors of the pipeline and
 the cores of each), `--rate 4000` (records per second of the program before and after the surge),
 `--target '6 seconds'` (of the program).
 """
 
-import json
-import os
-import re
-import subprocess
-import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.kafka_bodies import wordcount
+from benchmarks.kafka_bodies.wordcount import PROGRAM, Cluster, RunningWordCount
 
 from tidegate.apps.surge import WARM_S, peak_cores, run_surge
 from tidegate.benching import Aim, Bench, Options, at_least, at_most
 from tidegate.control.record import Record
 from tidegate.errors import TidegateError
-from tidegate.recording import read_records
 from tidegate.spark.kafka.broker import Broker
 from tidegate.spark.kafka.produced import Produced
 from tidegate.spark.kafka.producer import ProducerProcess
@@ -44,7 +37,6 @@ EXECUTORS = 3
 WORDS = 16
 """The program prints the first twenty words."""
 _PATIENCE_S = 180.0
-_TABLE = re.compile(r"^\|\s*(\S+)\s*\|\s*(\d+)\s*\|$", re.MULTILINE)
 
 
 def run(options: Options) -> Bench:
@@ -71,12 +63,12 @@ def _pipeline(options: Options, seconds: float) -> tuple[list[dict[str, Any]], l
     if not options.quick:
         contenders.append(("static peak", "static", peak))
     results = []
-    options.say(f"starting a broker and {executors} executors of {cores_each} cores")
+    options.progress.doing(f"starting a broker and {executors} executors of {cores_each} cores")
     master = f"local-cluster[{executors},{cores_each},1024]"
     spark = session(master, "bench-kafka-surge", kafka=True)
     try:
-        for name, policy, cores in contenders:
-            options.say(f"{name}: {seconds:.0f} s of load")
+        told = options.progress.each(contenders, lambda one: f"{one[0]}: {seconds:.0f} s of load")
+        for name, policy, cores in told:
             surge = run_surge(
                 spark, seconds, policy=policy, cores=cores, target_s=TARGET_S, kafka=True
             )
@@ -99,70 +91,43 @@ def _pipeline(options: Options, seconds: float) -> tuple[list[dict[str, Any]], l
 
 
 def _program(options: Options, seconds: float) -> tuple[list[dict[str, Any]], list[Aim]]:
-    """Spark's program with Tidegate attached."""
+    """Spark's program under `tidegate run`."""
     rate = float(options.extra.get("rate", 4000.0))
-    target = options.extra.get("target", f"{TARGET_S:g} seconds")
+    cluster = Cluster(EXECUTORS, options.extra.get("target", f"{TARGET_S:g} seconds"))
     up, down = seconds / 3, seconds * 2 / 3
     steps = f"step:{rate:g}@0,{4 * rate:g}@{up:g},{rate:g}@{down:g}"
     load = TopicLoad.of(steps, f"uniform:{WORDS}", seconds, form="key")
     with tempfile.TemporaryDirectory(prefix="tidegate-bench-") as scratch, Broker() as broker:
-        root = Path(scratch)
         create_topic(broker.servers, "words", partitions=EXECUTORS)
-        options.say(f"program: starting {wordcount.PROGRAM.name} on {EXECUTORS} executors")
-        child = _start(root, broker.servers, target)
-        try:
-            _await(root / "ready", child, root)
-            options.say(
+        options.progress.doing(f"program: starting {PROGRAM.name} on {EXECUTORS} executors")
+        with RunningWordCount(Path(scratch), cluster, broker.servers, "words") as program:
+            if not program.wait(lambda: program.reads, _PATIENCE_S, "its first micro-batch"):
+                raise TidegateError(f"the program read nothing within {_PATIENCE_S:.0f} s")
+            # A local-cluster starts all its executors, and an idle program needs one.
+            program.wait(lambda: program.executors() == 1, _PATIENCE_S, "an executor was released")
+            options.progress.expect(1.0, takes_s=seconds)
+            options.progress.step(
                 f"program: {seconds:.0f} s of load, {rate:,.0f} records/s and four times that"
             )
             with ProducerProcess(broker.servers, "words", load) as producer:
                 begun_s = producer.begin() / 1000
                 done = producer.wait()
-            (root / "produced").write_text(str(done.rows))
-            _await(root / "report.json", child, root)
-        finally:
-            child.kill()
-            child.wait()
-        counts = _printed(root / "spark.log")
-        records = list(read_records(root / "records"))
-        report = json.loads((root / "report.json").read_text())
-    return _told(report, records, counts, done, (begun_s, up, down), seconds)
-
-
-def _start(root: Path, servers: str, target: str) -> "subprocess.Popen[bytes]":
-    arguments = [str(root), servers, "words", target, str(EXECUTORS)]
-    with (root / "child.log").open("wb") as log:
-        return subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.kafka_bodies.wordcount", *arguments],
-            stdout=log,
-            stderr=log,
-            cwd=Path(__file__).resolve().parents[1],
-            env=os.environ | {"TIDEGATE_SPARK_LOG": str(root / "spark.log")},
-        )
-
-
-def _await(file: Path, child: "subprocess.Popen[bytes]", root: Path) -> None:
-    until_s = time.monotonic() + _PATIENCE_S
-    while not file.exists():
-        if child.poll() is not None or time.monotonic() > until_s:
-            last = (root / "child.log").read_text(errors="replace")[-1500:]
-            raise TidegateError(f"the program came to no '{file.name}':\n{last}")
-        time.sleep(0.1)
-
-
-def _printed(log: Path) -> dict[int, int]:
-    """The counts of the last table that the program printed."""
-    table = log.read_text(errors="replace").rpartition("\nBatch: ")[2]
-    return {int(word): int(count) for word, count in _TABLE.findall(table) if word != "word"}
+            program.wait(
+                lambda: program.counts() == done.per_key, _PATIENCE_S, "all records were counted"
+            )
+            failed = int(not program.runs)
+            program.end()
+            counts, records = program.counts(), program.records()
+    return _told(records, counts, done, (begun_s, up, down), seconds, failed)
 
 
 def _told(
-    report: dict[str, Any],
     records: list[Record],
     counts: dict[int, int],
     done: Produced,
     times: tuple[float, float, float],
     seconds: float,
+    failed: int,
 ) -> tuple[list[dict[str, Any]], list[Aim]]:
     begun_s, up, down = times
     granted = [
@@ -172,14 +137,14 @@ def _told(
     most = max((n for at_s, n in granted if up <= at_s <= down + seconds / 6), default=0)
     last = granted[-1][1] if granted else 0
     under_load = [r for r in records if begun_s <= r.measurement.at_s <= begun_s + seconds]
+    batches = sum(len(part.batches) for r in records for part in r.measurement.segments)
     row = {
-        "body": "program, attached",
+        "body": "program, tidegate run",
         **_judged(under_load, seconds, EXECUTORS),
         "executors": f"{before}, {most}, {last}",
-        "batches": report["batches"],
+        "batches": batches,
         "verified": counts == done.per_key,
     }
-    failed = int(report["error"] is not None)
     return [row], [
         Aim("program: executors out in the surge", most, f"> {before}", most > before),
         Aim("program: executors in after it", last, f"< {most}", last < most),

@@ -1,101 +1,123 @@
-"""Spark's own `structured_kafka_wordcount.py`, unchanged, with Tidegate attached.
+"""Spark's own `structured_kafka_wordcount.py`, unchanged, under `tidegate run` in a child process.
 
-    python -m benchmarks.kafka_bodies.wordcount ROOT SERVERS TOPIC TARGET EXECUTORS
-
-Writes ROOT/ready once the program reads the topic. When ROOT/produced says how many records there
-are, it waits until all of them are processed, and ends the program's query.
+The program prints a table of all counts after every micro-batch. What it has counted is read from
+the last table that is whole, and what Tidegate did from the records of the run.
 """
 
-import json
-import runpy
+import os
+import re
+import signal
+import subprocess
 import sys
-import threading
 import time
-from contextlib import nullcontext
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Self
 
 import pyspark
-from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
-import tidegate as tg
-from tidegate.spark.loop.negotiate import ExecutorNegotiator, executors_up
-from tidegate.spark.measure.query_meter import QueryMeter
+from tidegate.control.record import Record
+from tidegate.errors import TidegateError
+from tidegate.recording import read_records
 
 PROGRAM = (
     Path(pyspark.__file__).parent
     / "examples/src/main/python/sql/streaming/structured_kafka_wordcount.py"
 )
-_LOOK_S = 0.1
-_SHUFFLE_PARTITIONS = 24
+SHUFFLE_PARTITIONS = 24
 """Spark's default is 200. As many tasks as that, one after the other, are what a second executor
 speeds up, so a stateful program with few rows needs executors, too."""
+_LOOK_S = 0.25
+_END_S = 60.0
+_TABLE_LINE = re.compile(r"^\|\s*(\S+)\s*\|\s*(\d+)\s*\|$", re.MULTILINE)
+_FRAME = "+\n"
 
 
-class Watch(threading.Thread):
-    """Follows the program's query from its first trigger to its last record."""
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """The executors of one core each that the program may have, and its latency target."""
 
-    def __init__(self, spark: SparkSession, root: Path) -> None:
-        super().__init__(daemon=True)
-        self.spark, self.root = spark, root
-        self.found: dict[str, Any] = {}
+    executors: int
+    target: str
 
-    def run(self) -> None:
-        """Until all that was produced is processed."""
-        while not (queries := self.spark.streams.active):
+    def words(self) -> list[str]:
+        """The options of `tidegate run`."""
+        return [
+            *("--target", self.target, "--executors", f"1:{self.executors}"),
+            *("--master", f"local-cluster[{self.executors},1,1024]", "--kafka"),
+            *("--conf", f"spark.sql.shuffle.partitions={SHUFFLE_PARTITIONS}"),
+            *("--conf", "spark.ui.enabled=false"),
+        ]
+
+
+class RunningWordCount:
+    """The program, from its start to its end; use it in a `with` block."""
+
+    def __init__(self, root: Path, cluster: Cluster, servers: str, topic: str) -> None:
+        self._out, self._err = root / "program.out", root / "program.err"
+        self._place = root / "records"
+        command = [sys.executable, "-m", "tidegate", "run", *cluster.words()]
+        command += ["--records", str(self._place), str(PROGRAM), servers, "subscribe", topic]
+        with self._out.open("wb") as out, self._err.open("wb") as err:
+            self._process = subprocess.Popen(
+                command,
+                stdout=out,
+                stderr=err,
+                cwd=root,
+                env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"},
+                start_new_session=True,
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Ctrl-C for the program and its executors; they are killed if that does not end them."""
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGINT)
+            try:
+                self._process.wait(_END_S)
+            except subprocess.TimeoutExpired:
+                os.killpg(self._process.pid, signal.SIGKILL)
+                self._process.wait()
+
+    @property
+    def runs(self) -> bool:
+        """Whether it still runs; a failed micro-batch ends the program."""
+        return self._process.poll() is None
+
+    @property
+    def reads(self) -> bool:
+        """Whether its first micro-batch is done: from then on it misses no record."""
+        return "Batch: 0" in self._out.read_text(errors="replace")
+
+    def counts(self) -> dict[int, int]:
+        """The counts by the last table that was printed in full."""
+        blocks = self._out.read_text(errors="replace").split("\nBatch: ")[1:]
+        whole = [block for block in blocks if block.count(_FRAME) >= 3]
+        lines = _TABLE_LINE.findall(whole[-1]) if whole else []
+        return {int(word): int(number) for word, number in lines}
+
+    def records(self) -> list[Record]:
+        """What Tidegate has recorded so far."""
+        return list(read_records(self._place)) if self._place.exists() else []
+
+    def executors(self) -> int:
+        """The executors that it has by the last record; 0 before the first one."""
+        return next((r.measurement.cores_granted for r in reversed(self.records())), 0)
+
+    def wait(self, condition: Callable[[], bool], patience_s: float, what: str) -> bool:
+        """Wait for a condition; False when time is up. An error if the program ends meanwhile."""
+        until_s = time.monotonic() + patience_s
+        while not condition():
+            if not self.runs:
+                last = self._err.read_text(errors="replace")[-2000:]
+                raise TidegateError(f"the program ended before {what}:\n{last}")
+            if time.monotonic() > until_s:
+                return False
             time.sleep(_LOOK_S)
-        (query,) = queries
-        while "Waiting" not in query.status["message"] and query.lastProgress is None:
-            time.sleep(_LOOK_S)
-        (self.root / "ready").write_text("yes")
-        self._follow(query)
-        error = query.exception()
-        self.found["error"] = None if error is None else str(error)
-        query.stop()
-
-    def _follow(self, query: StreamingQuery) -> None:
-        meter, produced = QueryMeter(query), self.root / "produced"
-        rows, batches = 0, []
-        while query.isActive:
-            for batch in meter.read():
-                rows += batch.rows
-                batches.append(batch.batch_id)
-            self.found |= {
-                "rows": rows,
-                "batches": len(set(batches)),
-                "last": max(batches, default=-1),
-            }
-            if produced.exists() and rows >= int(produced.read_text()):
-                return
-            time.sleep(_LOOK_S)
-
-
-def begin_with_one(spark: SparkSession, most: int) -> None:
-    """Release all executors but one; a local-cluster starts with all of them."""
-    while executors_up(spark) < most:
-        time.sleep(_LOOK_S)
-    ExecutorNegotiator(spark, 1, 1, boundary=lambda *_: nullcontext(True)).let_go()
-    while executors_up(spark) > 1:
-        time.sleep(_LOOK_S)
-
-
-def main(root: Path, servers: str, topic: str, target: str, most: int) -> None:
-    """Attach to the session, then run the program in it."""
-    conf = {"spark.sql.shuffle.partitions": _SHUFFLE_PARTITIONS}
-    spark = tg.session(f"local-cluster[{most},1,1024]", "wordcount", kafka=True, **conf)
-    begin_with_one(spark, most)
-    watch = Watch(spark, root)
-    watch.start()
-    records = root / "records"
-    with tg.attach(spark, target=target, executors=(1, most), records=records) as attachment:
-        sys.argv = [str(PROGRAM), servers, "subscribe", topic]
-        runpy.run_path(str(PROGRAM), run_name="__main__")
-        watch.join()
-    failure = attachment.failure
-    watch.found["control"] = None if failure is None else repr(failure)
-    (root / "report.json").write_text(json.dumps(watch.found))
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4], int(sys.argv[5]))
+        return True

@@ -204,8 +204,10 @@ PLAIN = frozenset(
     age noted unshed
     averages comparison contender deviation mean policies printed usage
     address document network served server shared web
-    answering child client ivy jar kafka produce produced producing relock setting
+    cluster host port slow standalone
+    answering child client hadoop hdfs yarn ivy jar kafka produce produced producing relock setting
     config ending flag launch script submit
+    object s3
     """,
     )
 )

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
@@ -108,6 +107,8 @@ def run_surge(
     target_s: float = TARGET_S,
     seed: int = 1,
     kafka: bool = False,
+    place: str | None = None,
+    shared: bool = False,
     on_record: Callable[[Record], None] | None = None,
     on_failure: Callable[[ControlFailure], None] | None = None,
     notify: Sequence[str] = (),
@@ -115,7 +116,8 @@ def run_surge(
     """Run under a policy until every row that arrived is counted, and verify the counts.
 
     Ctrl-C ends it at a batch boundary. What was counted until then is verified as well. With
-    `kafka`, the rows go through a broker, and the session must have the connector.
+    `kafka`, the rows go through a broker, and the session must have the connector. The checkpoint
+    is below `place`, by default in a temporary directory; `shared` says that all hosts have it.
     """
     load = TopicLoad(profile or surge_profile(seconds), surge_keys(seconds), seconds, seed)
     arrived = load.count
@@ -124,8 +126,9 @@ def run_surge(
         closing(TopicSource(load) if kafka else OwnSource(load)) as source,
     ):
         most = cores if isinstance(cores, int) else cores[1]
-        warm_up(source.warm(spark), Path(directory) / "warm-up", most)
-        checkpoint = str(Path(directory) / "surge")
+        root = place or directory
+        warm_up(source.warm(spark), f"{root}/warm-up", most, shared=shared)
+        checkpoint = f"{root}/surge"
         flow = surge_flow(source.stream(spark))
         least = cores if isinstance(cores, int) else cores[0]
         run = start(
@@ -136,6 +139,7 @@ def run_surge(
             cores=cores,
             policy=policy,
             scale_in_after=SCALE_IN_AFTER,
+            shared_checkpoint=shared,
             notify=notify,
         )
         loop = run.loop
@@ -177,14 +181,14 @@ def surge_flow(stream: DataFrame) -> Stream:
     )
 
 
-def warm_up(stream: DataFrame, place: Path, tasks: int) -> None:
+def warm_up(stream: DataFrame, place: str, tasks: int, *, shared: bool = False) -> None:
     """Run some batches with all tasks, to start the Python workers and let the JVM compile."""
     flow = (
         pipeline("warm", stream, arrival="timestamp")
         .map(waiting_map(0.0), name="enrich", tasks=(1, CORES[1]))
         .keyed("count", count(), key="key", shards=SHARDS)
     )
-    run = start(flow.graph, checkpoint=str(place), tasks=tasks)
+    run = start(flow.graph, checkpoint=place, tasks=tasks, shared_checkpoint=shared)
     run_batches(run, _WARM_BATCHES, _PATIENCE_S * 4)
 
 

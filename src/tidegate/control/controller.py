@@ -30,7 +30,7 @@ from tidegate.control.policy import Policy
 from tidegate.control.record import Record
 from tidegate.control.remembering import Remembering
 from tidegate.errors import AskedWrongly
-from tidegate.units import format_duration
+from tidegate.units import exact_duration, format_duration
 
 ShareOf: TypeAlias = Callable[[Claim], int | None]
 """Takes a pipeline's claim and returns its share of the application's cores; None: no limit."""
@@ -383,7 +383,10 @@ class Controller:
             return None
         begun_s = measurement.at_s - (self._began_s or 0.0)
         if begun_s < limits.first_after_s:
-            return f"{begun_s:.0f} s since the start, first change after {limits.first_after_s:g} s"
+            return (
+                f"the run began {begun_s:.0f} s ago, and the first change waits for"
+                f" {exact_duration(limits.first_after_s)} (first_change)"
+            )
         since_s = measurement.at_s - self._changed_s
         # New tasks on cores that were just granted complete the last change, so T_ra can be waived.
         now = {operator.name: operator.tasks for operator in measurement.operators}
@@ -391,11 +394,16 @@ class Controller:
         come = measurement.cores_granted > self._granted_at_change
         arrived = decision.cores is None and come and widens
         if since_s < limits.t_ra_s and not arrived:
-            return f"{since_s:.0f} s since the last change, T_ra is {limits.t_ra_s:g} s"
+            return (
+                f"the last change was {since_s:.0f} s ago, and {exact_duration(limits.t_ra_s)} must"
+                " lie between two (between_changes)"
+            )
         if grows and since_s < limits.scale_out_cooldown_s:
-            return f"cooling down for {limits.scale_out_cooldown_s:g} s before adding cores"
+            wait = exact_duration(limits.scale_out_cooldown_s)
+            return f"cooling down for {wait} before adding cores"
         if shrinks and since_s < limits.scale_in_cooldown_s:
-            return f"cooling down for {limits.scale_in_cooldown_s:g} s before releasing cores"
+            wait = exact_duration(limits.scale_in_cooldown_s)
+            return f"cooling down for {wait} before releasing cores"
         return None
 
 
@@ -406,7 +414,7 @@ def _only_keep(decision: Decision, held_back: str) -> Decision:
     """
     notes = decision.notes
     if not dataclasses.replace(decision, keep=None, keep_by_class={}).holds:
-        notes += (f"only the fraction of rows kept changes: {held_back}",)
+        notes += (f"only the share of rows that are kept changes now: {held_back}",)
     return dataclasses.replace(
         decision, cores=None, tasks={}, moves={}, deal={}, preview={}, notes=notes
     )
@@ -424,7 +432,7 @@ def _at_floor(decision: Decision, measurement: Measurement, least: int) -> Decis
     """Ask for the cores of a floor, where the policy is content with fewer."""
     if decision.cores is not None or measurement.cores_asked >= least:
         return decision
-    reason = f"at least {least} cores are asked for by the schedule; {decision.reason}"
+    reason = f"the schedule (floors) asks for at least {least} cores now; {decision.reason}"
     return dataclasses.replace(decision, cores=least, reason=reason)
 
 

@@ -78,7 +78,7 @@ class ControlOptions(TypedDict, total=False):
         ),
     ]
     between_changes: Annotated[
-        str | None, Option("T_ra: the least time between two changes of cores or tasks.")
+        str | None, Option("The least time between two changes of cores or tasks.")
     ]
     first_change: Annotated[
         str | None,
@@ -136,9 +136,9 @@ class StartOptions(ControlOptions, total=False):
     policy: Annotated[
         str,
         Option(
-            f"Who decides: {', '.join(_NAMED)}, or mst-0 to mst-7. `drs`, `mst-...` and"
-            " `priced-capacity` take options in brackets:"
-            " 'drs(model=gigk, t_min=500ms, w=6, resplit=better)',"
+            f"Who decides. `{DEFAULT_POLICY}` keeps the target with as few cores as it can. To"
+            f" compare with: {', '.join(_NAMED[1:])}, mst-0 to mst-7 (docs/decisions.md). Some take"
+            " options in brackets: 'drs(model=gigk, t_min=500ms, w=6, resplit=better)',"
             " 'mst-7(cycle=10s, qos=0.95, startup=2s)'.",
             DEFAULT_POLICY,
         ),
@@ -146,16 +146,17 @@ class StartOptions(ControlOptions, total=False):
     capacity: Annotated[
         str | Path | None,
         Option(
-            "A file with what the pipeline was measured to process on numbers of cores, for"
-            f" {MST[0]} to {MST[-1]} and `priced-capacity`. {', '.join(LEARN_NOTHING[:-1])} and"
-            f" {LEARN_NOTHING[-1]} need it; without it the others learn it."
+            "A file that `tidegate calibrate` has written: what the pipeline can process on numbers"
+            f" of cores. For {MST[0]} to {MST[-1]} and `priced-capacity`."
+            f" {', '.join(LEARN_NOTHING[:-1])} and {LEARN_NOTHING[-1]} need it; without it the"
+            " others learn it."
         ),
     ]
     shed: Annotated[
         bool | str,
         Option(
-            "Shed rows when cores cannot come in time or are not allowed: True, or a shedder"
-            f" ({', '.join(SHEDDERS)}).",
+            "Drop rows (shed them) when cores cannot come in time or are not allowed: True, or a"
+            f" shedder ({', '.join(SHEDDERS)}).",
             False,
         ),
     ]
@@ -179,6 +180,15 @@ class StartOptions(ControlOptions, total=False):
         Option("The nodes' own directory of state files; default: below spark.local.dir."),
     ]
     sample_every: Annotated[int, Option("Note the arrival of one row in this many.", 1)]
+    warm_up: Annotated[
+        bool,
+        Option(
+            "Warm up before the first row is read, and executors that come later before they count:"
+            " Python workers start, modules are imported and Spark compiles the operators' plans,"
+            " without rows.",
+            True,
+        ),
+    ]
     shared_checkpoint: Annotated[
         bool,
         Option(

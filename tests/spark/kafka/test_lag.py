@@ -16,7 +16,9 @@ from tidegate.spark.kafka.producer import ProducerProcess
 from tidegate.spark.kafka.topic_load import TopicLoad
 
 LIMIT = 250
-LOAD = TopicLoad.of("constant:1200", "zipf:60,0.8", seconds=6.0, seed=2)
+EVERY = "500 milliseconds"
+"""At most 500 rows a second are read, however fast the machine is, and 1,200 arrive."""
+LOAD = TopicLoad.of("constant:1200", "zipf:60,0.8", seconds=4.0, seed=2)
 
 
 def test_lag_and_rate_of_an_attached_query_behind_a_read_limit(
@@ -34,6 +36,7 @@ def test_lag_and_rate_of_an_attached_query_behind_a_read_limit(
         .selectExpr("CAST(key AS STRING) AS key")
         .writeStream.format("noop")
         .option("checkpointLocation", str(tmp_path / "spark"))
+        .trigger(processingTime=EVERY)
         .start()
     )
     attachment = tg.attach(query, target="2 seconds", records=tmp_path / "records")

@@ -12,7 +12,7 @@ from tidegate.apps.work_done import WorkDone, averaged
 from tidegate.benching import Aim, at_least, at_most
 from tidegate.papers.elasticutor.dynamics import PARADIGMS, WARM, all_right
 from tidegate.papers.elasticutor.rotation import in_turns, warm_up
-from tidegate.papers.elasticutor.sessions import LOCAL, TASKS
+from tidegate.papers.elasticutor.sessions import LOCAL, SHARDS, TASKS
 from tidegate.papers.elasticutor.skews import asked_skew
 from tidegate.papers.figure import Asked, Compared, Findings
 from tidegate.papers.sessions import spark_on
@@ -37,8 +37,9 @@ def run(asked: Asked) -> Findings:
     found: dict[str, list[WorkDone]] = {paradigm: [] for paradigm in PARADIGMS}
     with spark_on(LOCAL) as spark:
         warm_up(spark)
-        for paradigm in in_turns(PARADIGMS, 1 if asked.quick else ROUNDS):
-            micro = MicroOptions(skew=skew, omega=omega)
+        turns = list(in_turns(PARADIGMS, 1 if asked.quick else ROUNDS))
+        for paradigm in asked.progress.each(turns, str):
+            micro = MicroOptions(skew=skew, omega=omega, shards=SHARDS)
             done = measure_throughput(
                 spark, paradigm, micro, tasks=TASKS, seconds=seconds, warm_batches=WARM
             )

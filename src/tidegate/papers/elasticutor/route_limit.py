@@ -45,8 +45,8 @@ class ShuffledKeys:
     """How long the rows of a batch take if they are spread evenly over the tasks."""
     fixed_s: float
     """What a batch costs besides."""
+    shards: int
     row_s: float = 1e-3
-    shards: int = 256
     keys: int = 10_000
     seconds: float = 120.0
 

@@ -31,7 +31,7 @@ def static_delta(skew: float, tasks: int, shards: int, keys: int = KEYS) -> floa
     return float(np.mean(found))
 
 
-def matching_skew(tasks: int = 24, shards: int = 256) -> float:
+def matching_skew(tasks: int = 24, shards: int = 768) -> float:
     """The skew with which static routes cost here what the paper's costs on 256 cores."""
     asked = static_delta(PAPERS_SKEW, 256, 8192)
     skews = np.arange(0.5, 1.21, 0.05)

@@ -76,6 +76,7 @@ def segment_measurement(
                 duration_s=batch.ended_s - batch.started_s,
                 ended_s=starts_s + batch.ended_s,
                 shed_rows=round(batch.offered - batch.rows),
+                outlier=batch.cold,
                 parts_s={
                     SLOWEST: batch.slowest_s,
                     STARTING: batch.starting_s,
@@ -121,9 +122,12 @@ def lag_of(one: RunningSegment, ended: Ended, rate: float) -> Lag | None:
 
 
 def operator_measurements(
-    one: RunningSegment, ended: Ended, rate: float, feeder: str
+    one: RunningSegment, ended: Ended, rate: float, feeder: str, nodes: tuple[str, ...] = ()
 ) -> list[OperatorMeasurement]:
-    """The operators of one segment during the tick, of which the first reads the `feeder`."""
+    """The operators of one segment during the tick, of which the first reads the `feeder`.
+
+    `nodes` has the node of each core of a simulated cluster.
+    """
     found = []
     stages, reads = one.segment.stages, one.segment.partitions is not None
     feeders = (feeder, *(stage.name for stage in stages))
@@ -138,16 +142,21 @@ def operator_measurements(
         spent = float(task_times(stage, tasks, shares).sum()) if stage.speeds else 1.0
         # As on Spark, speeds are no part of an imbalance that is counted in rows.
         known = ended and (shares or not stage.speeds)
+        rows = sum(batch.rows for _, batch in ended)
+        busy_s = sum(batch.busy_s[name] for _, batch in ended)
+        service_rate = 1.0 / (stage.row_s(tasks) * spent)
+        if busy_s > 0.0 and ended[-1][1].on_nodes:
+            service_rate = rows / busy_s
         found.append(
             OperatorMeasurement(
                 name=name,
                 arrival_rate=rate,
-                service_rate=1.0 / (stage.row_s(tasks) * spent),
+                service_rate=service_rate,
                 tasks=tasks,
                 imbalance=ended[-1][1].imbalances[name] if known else 1.0,
                 segment=one.segment.name,
-                rows=round(sum(batch.rows for _, batch in ended)),
-                busy_s=sum(batch.busy_s[name] for _, batch in ended),
+                rows=round(rows),
+                busy_s=busy_s,
                 most_tasks=stage.most_tasks or stage.shards or None,
                 route=slot_route(shares, SLOTS * tasks) if shares else one.routes.get(name, ()),
                 shard_rows=counts,
@@ -155,7 +164,8 @@ def operator_measurements(
                 inside=before if reads and stage is stages[0] else None,
                 task_rates=_task_rates(stage, tasks),
                 dealt=bool(shares),
-                rows_out=round(sum(batch.rows for _, batch in ended)),
+                rows_out=round(rows),
+                nodes=nodes[:tasks] if stage.shards else (),
             )
         )
     return found

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from tidegate.control.shedding.classes import Worth
 from tidegate.errors import AskedWrongly
+from tidegate.sim.microbatch.cluster import ClusterWorld
 from tidegate.workload.keys import Keys
 from tidegate.workload.profile import Profile
 
@@ -137,9 +138,17 @@ class World:
     fast all the time."""
     latency_window_s: float = 0.0
     """A tick's latency is that of the batches that ended within so long; 0: during the tick."""
+    cold_s: float = 0.0
+    """How much longer the first batch of each segment takes: workers start, and code is loaded and
+    compiled. It is no work on rows, and more cores do not shorten it."""
+    cold_executor_s: float = 0.0
+    """The same of a segment's first batch after more cores were granted."""
     by_chance: bool = False
     """Whether the rows of a batch fall on its shards by chance, as on Spark; if not, each shard
     gets exactly its share."""
+    cluster: ClusterWorld | None = None
+    """A cluster with nodes of its own, which grants cores in the place of `grant_s`; None: cores
+    are alike, never fail, and come after `grant_s`."""
     foreign: bool = False
     """Whether it is a query of others, which has one segment: its tasks are the granted cores, and
     a meter knows nothing of operators, imbalance and parts of a batch."""

@@ -7,7 +7,6 @@ and the same port, so that clients find it again.
 
 import atexit
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -21,7 +20,8 @@ from tidegate.spark.jars.cache import jars_of
 from tidegate.spark.java import find_java
 from tidegate.spark.java_log import QUIET_LOG4J
 from tidegate.spark.kafka.answering import answers
-from tidegate.spark.kafka.broker_settings import HOST, BrokerSettings
+from tidegate.spark.kafka.broker_settings import BrokerSettings
+from tidegate.spark.ports import free_ports
 
 LOCK = Path(__file__).with_name("broker.lock")
 _WHAT = "the Kafka broker"
@@ -108,7 +108,7 @@ class Broker:
         (self.directory / "tmp").mkdir(exist_ok=True)
         (self.directory / "log4j2.properties").write_text(QUIET_LOG4J, encoding="utf-8")
         for attempt in range(_TRIES):
-            settings = BrokerSettings(self.directory, *_free_ports(2))
+            settings = BrokerSettings(self.directory, *free_ports(2))
             self._properties.write_text(settings.properties(), encoding="utf-8")
             if attempt == 0:
                 self._format()
@@ -183,13 +183,3 @@ class Broker:
         if not self._log.is_file():
             return ""
         return "\n" + "\n".join(self._log.read_text(errors="replace").splitlines()[-8:])
-
-
-def _free_ports(count: int) -> list[int]:
-    """Ports that nobody listens at; all are held until the last is found, so they differ."""
-    held = [socket.create_server((HOST, 0)) for _ in range(count)]
-    try:
-        return [int(one.getsockname()[1]) for one in held]
-    finally:
-        for one in held:
-            one.close()

@@ -56,7 +56,7 @@ def _cores(seen: Watched) -> Values:
     tick = seen.record.measurement
     yield {"state": "wanted"}, tick.cores_asked
     yield {"state": "granted"}, tick.cores_granted
-    yield {"state": "busy"}, tick.cores_busy
+    yield {"state": "busy"}, tick.busy_of_granted
 
 
 def _lag_rows(seen: Watched) -> Values:

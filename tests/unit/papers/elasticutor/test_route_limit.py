@@ -8,7 +8,7 @@ from tidegate.control.shards.balance import imbalance
 from tidegate.papers.elasticutor.route_limit import ShuffledKeys, least_delta
 from tidegate.papers.elasticutor.skews import static_delta
 
-KEYS = ShuffledKeys(skew=0.87, tasks=24, batch_s=0.5, fixed_s=0.0, seconds=40.0)
+KEYS = ShuffledKeys(skew=0.87, tasks=24, batch_s=0.5, shards=256, fixed_s=0.0, seconds=40.0)
 
 
 def test_without_shuffles_it_is_the_gain_in_delta() -> None:
@@ -21,7 +21,7 @@ def test_shuffles_cost_only_those_who_learn_from_the_batch_before() -> None:
     calm, often = KEYS.mean_gains(4.0, 3), KEYS.mean_gains(64.0, 3)
     assert often.learned < calm.learned < calm.known
     assert often.known > 1.3
-    slow = ShuffledKeys(skew=0.87, tasks=24, batch_s=0.5, fixed_s=1.0, seconds=40.0)
+    slow = ShuffledKeys(skew=0.87, tasks=24, batch_s=0.5, shards=256, fixed_s=1.0, seconds=40.0)
     assert slow.gains(0.0).known < KEYS.gains(0.0).known, "no route changes the fixed cost"
 
 
@@ -35,6 +35,6 @@ def test_no_route_beats_the_bound_and_one_reaches_it() -> None:
 
 
 def test_even_keys_gain_little() -> None:
-    even = ShuffledKeys(skew=0.0, tasks=4, batch_s=0.5, fixed_s=0.1, seconds=20.0)
+    even = ShuffledKeys(skew=0.0, tasks=4, batch_s=0.5, shards=256, fixed_s=0.1, seconds=20.0)
     gains = even.gains(4.0)
     assert gains.known == pytest.approx(1.0, abs=0.06) and gains.learned < 1.06

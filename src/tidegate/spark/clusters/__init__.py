@@ -1,0 +1,1 @@
+"""Clusters of several hosts on one machine: for tests and benchmarks."""
