@@ -95,11 +95,10 @@ def _print_list(listed: "list[Figure]", json: bool) -> None:
     from tidegate.commands.paper_answer import BODIES
 
     table = Table("paper", "figure", "what it shows", "runs", "minutes", "last result")
-    for row in rows:
-        last_result = "-" if row["last"] is None else escape(f"{row['last']}")
-        about, body = escape(f"{row['about']}"), BODIES[f"{row['body']}"]
-        minutes = f"{row['minutes']:g}"
-        table.add_row(row["paper"], row["figure"], about, body, minutes, last_result)
+    for one, row in zip(listed, rows, strict=True):
+        result = "-" if row["last"] is None else escape(f"{row['last']}")
+        about, minutes = escape(one.about), f"{one.minutes:g}"
+        table.add_row(one.paper, one.figure, about, BODIES[one.body], minutes, result)
     print_table(table)
     if any(one.options for one in listed):
         options = Table("paper", "figure", "--option", "meaning")

@@ -282,7 +282,7 @@ def _query(
     )
     if trigger_ms is not None:
         writer = writer.trigger(processingTime=f"{trigger_ms} milliseconds")
-    with logs_on(session, place.root):
+    with logs_on(rows.sparkSession, place.root):
         return writer.start()
 
 

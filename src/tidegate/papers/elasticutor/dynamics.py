@@ -90,11 +90,11 @@ def run(asked: Asked) -> Findings:
     with spark_on(LOCAL) as spark:
         warm_up(spark)
         wanted = points(skew, quick=asked.quick)
-        asked.progress.expect(sum(seconds_of(one.omega, quick=asked.quick) for one in wanted))
+        asked.progress.expect(sum(seconds_of(one, quick=asked.quick) for one in wanted))
         for point in wanted:
             asked.progress.step(
                 f"skew {point.skew:g}, omega {point.omega:g}, {point.paradigm}",
-                seconds_of(point.omega, quick=asked.quick),
+                seconds_of(point, quick=asked.quick),
             )
             done = measure_throughput(
                 spark,

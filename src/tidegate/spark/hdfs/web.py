@@ -91,21 +91,24 @@ class WebHdfs:
     def rename(self, source: str, target: str) -> bool:
         """Rename, unless the target exists: of several clients that try, one succeeds."""
         options = {"op": "RENAME", "destination": target}
-        answer, unsure = self._named_once("PUT", source, options)
-        if answer.document().get("boolean"):
-            return True
-        # The answer to the first try was lost: it may have been that it is done.
-        return unsure and self.status(source) is None and self.status(target) is not None
+        answer, unsure = self._asked("PUT", source, options)
+        if answer.status >= 400:
+            raise self._error(answer, source)
+        return bool(answer.document().get("boolean")) or (unsure and self._moved(source, target))
 
     def replace(self, source: str, target: str) -> None:
         """Rename onto a file that may exist; at no time is there none."""
         options = {"op": "RENAME", "destination": target, "renameoptions": "OVERWRITE"}
-        try:
-            self._named_once("PUT", source, options)
-        except FileNotFoundError:
-            # Either the first try was done and its answer lost, or the source was never there.
-            if self.status(source) is not None or self.status(target) is None:
-                raise
+        answer, unsure = self._asked("PUT", source, options)
+        if answer.status < 400:
+            return
+        error = self._error(answer, source)
+        if not (unsure and isinstance(error, FileNotFoundError) and self._moved(source, target)):
+            raise error
+
+    def _moved(self, source: str, target: str) -> bool:
+        """Whether a rename whose answer was lost was done: the source is known to nobody else."""
+        return self.status(source) is None and self.status(target) is not None
 
     def write(self, path: str, content: IO[bytes], size: int) -> None:
         """Write a whole file, in the place of one that is there."""
@@ -118,11 +121,13 @@ class WebHdfs:
         return self._content("GET", path, options).content
 
     def _named(self, method: str, path: str, options: Mapping[str, str]) -> _Answer:
-        return self._named_once(method, path, options)[0]
+        """The NameNode's answer, if it did what was asked."""
+        answer, _ = self._asked(method, path, options)
+        if answer.status >= 400:
+            raise self._error(answer, path)
+        return answer
 
-    def _named_once(
-        self, method: str, path: str, options: Mapping[str, str]
-    ) -> tuple[_Answer, bool]:
+    def _asked(self, method: str, path: str, options: Mapping[str, str]) -> tuple[_Answer, bool]:
         """The NameNode's answer, and whether an earlier try may have been done all the same."""
         words = urlencode({"user.name": self._address.user, **options}, safe="/:,")
         unsure = False
@@ -141,8 +146,6 @@ class WebHdfs:
                     last = HdfsUnavailable("it is on standby")
                     continue
                 self._active = number
-                if answer.status >= 400:
-                    raise self._error(answer, path)
                 return answer, unsure
         raise HdfsUnavailable(
             f"no NameNode answers WebHDFS at {self._address} ({last}); start it, or name the "

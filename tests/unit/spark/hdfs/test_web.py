@@ -17,8 +17,12 @@ from tidegate.spark.state.files import Durable, Missing
 
 
 @pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(client, "_PAUSES_S", (0.0, 0.0))
+    yield
+    kept = client._connections()
+    while kept:
+        kept.popitem()[1].close()
 
 
 @pytest.fixture
@@ -80,6 +84,10 @@ def test_a_lost_answer_makes_no_winner_of_the_one_who_came_second(node: NameNode
 def test_a_rename_of_nothing_says_so(node: NameNode) -> None:
     with pytest.raises(FileNotFoundError):
         hdfs(node).replace("/none", "/there")
+    node.files["/there"] = b"older"
+    with pytest.raises(FileNotFoundError):
+        hdfs(node).replace("/none", "/there")
+    del node.files["/there"]
     assert not hdfs(node).rename("/none", "/there")
     with pytest.raises(FileNotFoundError):
         HdfsFiles(HdfsAddress("/", "me", (node.url,))).move("/none", "/there")
