@@ -45,7 +45,6 @@ class _Then:
     load: float
     imbalance: float
     partitions: tuple[int, int] | None
-    bottleneck: str | None
 
 
 class ScaleOutWatch:
@@ -62,8 +61,10 @@ class ScaleOutWatch:
         self._met_since_s: float | None = None
         self._found: NoEffect | None = None
         self._then: _Then | None = None
+        self._bottleneck: str | None = None
+        """The operator that limited the pipeline then, or would first have; None: not known."""
         self._other_bottleneck = 0
-        """Ticks in a row with another bottleneck than when it was found."""
+        """Ticks in a row in which another one limits it."""
         self._tried = 0
         """Scale-outs without effect that count although their series is over."""
         self._cause: Cause | None = None
@@ -79,6 +80,9 @@ class ScaleOutWatch:
         """Learn from a tick."""
         load = self._load.update(measurement.arrival_rate)
         self._look_at_target(measurement)
+        present = {segment.name for segment in measurement.segments}
+        for gone in self._segments.keys() - present:
+            del self._segments[gone]
         for segment in measurement.segments:
             watch = self._segments.setdefault(segment.name, SegmentWatch())
             model, before = self._model.segment(segment.name), watch.series
@@ -86,9 +90,8 @@ class ScaleOutWatch:
             if before is None and watch.series is not None and self._met_since_s is not None:
                 self._met_since_s = measurement.at_s
         self._cores.observe(measurement)
-        named = bottleneck.operator if bottleneck is not None and bottleneck.limits else None
         if self._found is not None:
-            self._look_again(measurement, self._found, load, named)
+            self._look_again(measurement, self._found, load, bottleneck)
             return
         judged = self._judged()
         faster = any(compared.has_effect for _, _, compared in judged)
@@ -102,7 +105,8 @@ class ScaleOutWatch:
             if compared.has_none and series.late and series.times + self._tried >= TIMES
         ]
         if useless:
-            self._find(measurement, *max(useless, key=lambda one: one[1].times), load, named)
+            self._find(measurement, *max(useless, key=lambda one: one[1].times), load)
+            self._bottleneck = None if bottleneck is None else bottleneck.operator
 
     def _look_at_target(self, measurement: Measurement) -> None:
         """Whether the target is missed; rows that are shed miss it, too."""
@@ -141,7 +145,6 @@ class ScaleOutWatch:
         series: ScaleOutSeries,
         compared: BeforeAndAfter,
         load: float,
-        bottleneck: str | None,
     ) -> None:
         watch = self._segments[name]
         cause = watch.cause(series)
@@ -160,12 +163,12 @@ class ScaleOutWatch:
             why=cause.why,
             again_s=self._again_s,
         )
-        self._then = _Then(load, series.after[-1].imbalance, watch.partitions, bottleneck)
+        self._then = _Then(load, series.after[-1].imbalance, watch.partitions)
         self._other_bottleneck = 0
         self._begin_anew(tried=0)
 
     def _look_again(
-        self, measurement: Measurement, found: NoEffect, load: float, bottleneck: str | None
+        self, measurement: Measurement, found: NoEffect, load: float, bottleneck: Bottleneck | None
     ) -> None:
         """Let cores be added again if something has changed, or it was long ago."""
         if self._changed(measurement, found, load, bottleneck):
@@ -178,11 +181,14 @@ class ScaleOutWatch:
             self._begin_anew(tried=0)
 
     def _changed(
-        self, measurement: Measurement, found: NoEffect, load: float, bottleneck: str | None
+        self, measurement: Measurement, found: NoEffect, load: float, bottleneck: Bottleneck | None
     ) -> bool:
-        then, watch = self._then, self._segments[found.segment]
+        then, watch = self._then, self._segments.get(found.segment)
         assert then is not None  # it was noted when this was found
-        other = bottleneck is not None and bottleneck != then.bottleneck
+        if watch is None:
+            return True  # the query is gone
+        limits = bottleneck.operator if bottleneck is not None and bottleneck.limits else None
+        other = None not in (limits, self._bottleneck) and limits != self._bottleneck
         self._other_bottleneck = self._other_bottleneck + 1 if other else 0
         return (
             self._met_s(measurement) >= MET_S

@@ -117,5 +117,6 @@ class SegmentWatch:
         for one in measurement.operators:
             rows = sum(one.shard_rows)
             if one.segment == segment.name and rows > 0:
-                hottest = max(range(len(one.shard_rows)), key=one.shard_rows.__getitem__)
-                self._hot_shards[one.name] = HottestShard(hottest, one.shard_rows[hottest] / rows)
+                most = max(one.shard_rows)
+                shard = one.shard_rows.index(most)
+                self._hot_shards[one.name] = HottestShard(shard, most / rows)

@@ -63,12 +63,18 @@ class Driven:
         return self.watch.no_effect is not None
 
 
+def limiting(operator: str) -> Bottleneck:
+    return Bottleneck(
+        operator=operator, segment="main", tasks=8, load=0.95, gain=0.1, capacity_rate=1000.0
+    )
+
+
 def stopped() -> Driven:
     """Three scale-outs without effect."""
     driven = Driven()
     for cores in (2, 4, 6, 8):
         assert not driven.found
-        driven.see(cores, ticks=8)
+        driven.see(cores, ticks=8, bottleneck=limiting("work"))
     assert driven.found
     return driven
 
@@ -195,12 +201,6 @@ def imbalanced(delta: float) -> Callable[[Measurement], Measurement]:
     return told
 
 
-def limiting(operator: str) -> Bottleneck:
-    return Bottleneck(
-        operator=operator, segment="main", tasks=8, load=0.95, gain=0.1, capacity_rate=1000.0
-    )
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -219,6 +219,23 @@ def test_it_ends_when_something_changes(change: dict[str, object]) -> None:
     driven = stopped()
     driven.see(8, **change)  # type: ignore[arg-type]
     assert not driven.found
+
+
+def test_it_ends_with_the_query() -> None:
+    def renamed(one: Measurement) -> Measurement:
+        (segment,) = one.segments
+        return replace(one, segments=(replace(segment, name="another"),))
+
+    driven = stopped()
+    driven.see(8, ticks=1, change=renamed)
+    assert not driven.found
+
+
+def test_the_same_bottleneck_does_not_end_it() -> None:
+    driven = stopped()
+    for bottleneck in (None, limiting("work"), replace(limiting("other"), load=0.5)):
+        driven.see(8, ticks=8, bottleneck=bottleneck)
+        assert driven.found
 
 
 class Asks:
