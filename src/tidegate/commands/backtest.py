@@ -165,7 +165,8 @@ def backtest(
     if json:
         print_json({"rows": [{field: row[field] for field in ROW_FIELDS} for row in table]})
         return
-    title = f"a week of {trace}, {'mean of ' if seeds > 1 else ''}{seeds} run(s) each"
+    runs = "one run each" if seeds == 1 else f"mean of {seeds} runs each"
+    title = f"{trace}, {runs}"
     if slow:
         title += f"; on a pipeline: mean latency {target}, a decision every {tick}"
     unit = "MB" if capacity is None else "rows"

@@ -14,7 +14,7 @@ from tidegate.commands.recorded_assembly import (
     parse_bounds,
 )
 from tidegate.errors import AskedWrongly
-from tidegate.units import parse_duration
+from tidegate.units import counted, parse_duration
 
 
 def whatif(
@@ -58,7 +58,8 @@ def whatif(
 
     runs = runs_of(read_checkpoint(checkpoint).records)
     if not 0 <= run <= len(runs):
-        raise AskedWrongly(f"--run {run}: this checkpoint has the records of {len(runs)} run(s)")
+        has = counted(len(runs), "run")
+        raise AskedWrongly(f"--run {run}: this checkpoint has the records of {has}")
     records = runs[run - 1]
     bounds, known = parse_bounds(cores), first_known(records)
     if known.assembly is None and bounds is not None:

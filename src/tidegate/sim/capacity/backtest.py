@@ -48,6 +48,7 @@ from tidegate.sim.capacity.forecasts import (
     outlook_table,
 )
 from tidegate.sim.capacity.on_pipeline import PipelineSettings, run_on_pipeline
+from tidegate.units import counted
 
 Vector = NDArray[np.float64]
 
@@ -307,7 +308,7 @@ def _follow(progress: Progress, jobs: Sequence[BacktestJob], shares: Sequence[fl
     """Let the progress be the work that the jobs, in their processes, have done."""
     weights = [takes_s(job.policy) for job in jobs]
     progress.expect(sum(weights))
-    progress.doing(f"{len(jobs)} runs over the whole load")
+    progress.doing(f"{counted(len(jobs), 'run')} over the whole load")
     progress.follow(lambda: sum(map(operator.mul, weights, shares)))
 
 
