@@ -4,8 +4,9 @@ The default policy steers up to 4,000 cores of a pipeline with a map and a keyed
 shards. Nodes take 90 s to come up; some take five times as long, some never come. Nodes fail, and
 the running batch begins again. Nodes are ten times slower for ten minutes. For two hours the
 cluster has only part of the nodes to give. Cost is compared with the oracle's, which knows the
-future and has cores that come at once and never fail. `--nodes`, `--hours`, `--speculation off` and
-`--faults off` change that.
+future and has cores that come at once and never fail. `--nodes`, `--hours`, `--shards` and
+`--speculation off` change that, `--faults late` leaves only nodes that come late or never,
+`--faults other` only the rest, and `--faults off` nothing but the 90 s.
 """
 
 import dataclasses
@@ -48,7 +49,8 @@ _FINE_S = 10
 _MONDAY_S = 1_699_833_600.0
 """Midnight (UTC) of a Monday."""
 _HOUR_S = 3600.0
-_KNOWN = ("nodes", "hours", "speculation", "faults")
+_KNOWN = ("nodes", "hours", "shards", "speculation", "faults")
+_FAULTS = ("on", "off", "late", "other")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +175,19 @@ class Asked:
 
     nodes: int
     hours: float
+    shards: int
     speculation: float | None
-    faults: bool
+    faults: str
+
+    @property
+    def cluster(self) -> ClusterWorld:
+        """The cluster with the faults that were asked for."""
+        if self.faults == "off":
+            return perfect(self.nodes)
+        world = faulty(self.nodes, self.hours, speculation=self.speculation)
+        if self.faults == "late":
+            return dataclasses.replace(world, failures_a_day=0.0, slow_a_day=0.0, shortages=())
+        return dataclasses.replace(world, late=0.0, lost=0.0) if self.faults == "other" else world
 
 
 def asked_of(options: Options) -> Asked:
@@ -193,17 +206,18 @@ def asked_of(options: Options) -> Asked:
             raise AskedWrongly(f"--{name} {text} is not possible; give {low:g} to {high:g}")
         return found
 
-    def switch(name: str) -> bool:
+    def one_of(name: str, choices: tuple[str, ...]) -> str:
         text = options.extra.get(name, "on")
-        if text not in ("on", "off"):
-            raise AskedWrongly(f"--{name} {text} is not possible; give on or off")
-        return text == "on"
+        if text not in choices:
+            raise AskedWrongly(f"--{name} {text} is not possible; give {' or '.join(choices)}")
+        return text
 
     return Asked(
         nodes=int(number("nodes", 1000, 2, 4000)),
         hours=number("hours", 2.0 if options.quick else 24.0, 0.25, 24.0),
-        speculation=SPECULATION if switch("speculation") else None,
-        faults=switch("faults"),
+        shards=int(number("shards", 8192, 256, 65536)),
+        speculation=SPECULATION if one_of("speculation", ("on", "off")) == "on" else None,
+        faults=one_of("faults", _FAULTS),
     )
 
 
@@ -212,12 +226,11 @@ def run(options: Options) -> Bench:
     asked = asked_of(options)
     seconds = _HOUR_S * asked.hours
     load = load_of(asked.nodes, asked.hours, 0.0 if asked.hours > 16.0 else 8.0)
-    cluster = perfect(asked.nodes)
-    if asked.faults:
-        cluster = faulty(asked.nodes, asked.hours, speculation=asked.speculation)
     options.progress.expect(seconds)
     options.progress.doing(f"{asked.hours:g} hours on {asked.nodes} nodes")
-    day = run_day(load, seconds, cluster, on_second=options.progress.reached)
+    day = run_day(
+        load, seconds, asked.cluster, shards=asked.shards, on_second=options.progress.reached
+    )
     options.progress.doing("the oracle")
     bound = least(load, seconds, asked.nodes * CORES_EACH)
     ms = np.array(day.decision_ms)

@@ -2,12 +2,15 @@
 
 import dataclasses
 
+import pytest
 from benchmarks import scale
 
+from tidegate.benching import Options
 from tidegate.control.assemble import new_controller
 from tidegate.control.assembly import Assembly
 from tidegate.control.bounds import Bounds
 from tidegate.control.target import Target
+from tidegate.errors import AskedWrongly
 from tidegate.sim.microbatch.cluster import ClusterWorld
 from tidegate.sim.microbatch.pipeline import PipelineSimulation
 from tidegate.sim.microbatch.world import SimulatedSegment, Stage, World
@@ -78,3 +81,26 @@ def test_a_slow_node_lengthens_every_batch_unless_tasks_are_run_again() -> None:
     assert without.rows < within.rows <= usual.rows * 1.001
     if within in last:
         assert mean_s(within) > 1.1 * mean_s(usual)
+
+
+def test_what_cannot_be_simulated_is_refused() -> None:
+    for extra, said in (
+        ({"node": "5"}, "no option '--node'; did you mean 'nodes'?"),
+        ({"nodes": "1"}, "--nodes 1 is not possible; give 2 to 4000"),
+        ({"hours": "x"}, "--hours x is not possible"),
+        ({"faults": "some"}, "--faults some is not possible; give on or off or late or other"),
+    ):
+        with pytest.raises(AskedWrongly) as error:
+            scale.asked_of(Options(extra=extra))
+        assert said in str(error.value)
+
+
+def test_faults_can_be_left_out_by_kind() -> None:
+    def world(faults: str) -> ClusterWorld:
+        return scale.asked_of(Options(extra={"faults": faults, "speculation": "off"})).cluster
+
+    assert world("on").lost > 0.0 < world("on").failures_a_day and world("on").shortages
+    assert world("late").lost > 0.0 == world("late").failures_a_day
+    assert world("other").lost == 0.0 < world("other").slow_a_day
+    assert world("off").lost == world("off").slow_a_day == 0.0
+    assert world("on").speculation is None

@@ -83,10 +83,10 @@ def test_cores_that_never_came() -> None:
 @pytest.mark.parametrize(
     ("held_back", "option", "words"),
     [
-        ("3 s since the last change, T_ra is 60 s", "between_changes", "between two changes"),
+        ("the last change was 3 s ago, and 1 min must lie between two (between_changes)", "between_changes", "between two changes"),
         ("no changes within 09:00-10:00", "excluded", "nothing may change"),
         ("refused by approve: no", "approve", "`approve`"),
-        ("2 s since the start, first change after 30 s", "first_change", "first change"),
+        ("the run began 2 s ago, and the first change waits for 30 s (first_change)", "first_change", "first change"),
         ("cooling down for 30 s before adding cores", None, "cooldown"),
     ],
 )
