@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tidegate.errors import AskedWrongly, TidegateError
@@ -97,7 +98,7 @@ def check_logs(session: SparkSession, place: Durable) -> None:
         _write(manager, path, "1")
         replaced = _write_again(manager, path)
         found = place.read(name)
-    except (Py4JError, Missing) as error:
+    except (Py4JError, PySparkException, Missing) as error:
         raise TidegateError(
             f"Spark cannot write its logs to {place.location} ({_cause(error)}); check its "
             "credentials and its fs.s3a settings, and that its jars are those of "
