@@ -13,6 +13,7 @@ from tests.helpers.places import ROOT
 from tests.unit.apps.capacity.test_calibrate import Machine
 from tidegate.benching import Bench, at_most
 from tidegate.cli import app
+from tidegate.commands import output
 from tidegate.commands import bench, planetlab
 from tidegate.recording import RecordWriter
 from tidegate.sim.microbatch.pipeline import simulate
@@ -24,6 +25,9 @@ WIDTHS = pytest.mark.parametrize("width", [80, 60])
 @pytest.fixture(autouse=True)
 def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
+    for console in (output.out, output.err):
+        # A console keeps the COLUMNS of the moment in which it was made.
+        monkeypatch.setattr(console, "_width", None)
 
 
 @pytest.fixture

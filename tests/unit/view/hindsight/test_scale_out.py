@@ -83,10 +83,18 @@ def test_cores_that_never_came() -> None:
 @pytest.mark.parametrize(
     ("held_back", "option", "words"),
     [
-        ("the last change was 3 s ago, and 1 min must lie between two (between_changes)", "between_changes", "between two changes"),
+        (
+            "the last change was 3 s ago, and 1 min must lie between two (between_changes)",
+            "between_changes",
+            "between two changes",
+        ),
         ("no changes within 09:00-10:00", "excluded", "nothing may change"),
         ("refused by approve: no", "approve", "`approve`"),
-        ("the run began 2 s ago, and the first change waits for 30 s (first_change)", "first_change", "first change"),
+        (
+            "the run began 2 s ago, and the first change waits for 30 s (first_change)",
+            "first_change",
+            "first change",
+        ),
         ("cooling down for 30 s before adding cores", None, "cooldown"),
     ],
 )
