@@ -13,8 +13,7 @@ from tests.helpers.places import ROOT
 from tests.unit.apps.capacity.test_calibrate import Machine
 from tidegate.benching import Bench, at_most
 from tidegate.cli import app
-from tidegate.commands import output
-from tidegate.commands import bench, planetlab
+from tidegate.commands import bench, output, planetlab
 from tidegate.recording import RecordWriter
 from tidegate.sim.microbatch.pipeline import simulate
 
