@@ -49,7 +49,7 @@ _SLOWER = 1.25
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class LikelyCause:
     """A likely cause."""
 
     name: str
@@ -108,27 +108,27 @@ class Evidence:
         return statistics.median(one.part(*names) for one in self.after)
 
 
-def likely_cause(evidence: Evidence) -> Cause:
+def likely_cause(evidence: Evidence) -> LikelyCause:
     """The first cause that the evidence fits."""
     for look in (_partitions, _skew, _outside_of_tasks, _few_busy, _shared):
         cause = look(evidence)
         if cause is not None:
             return cause
-    return Cause(
+    return LikelyCause(
         UNKNOWN,
         "What was measured does not tell why; Spark's page of stages shows what the tasks of a"
         " batch wait for",
     )
 
 
-def _partitions(seen: Evidence) -> Cause | None:
+def _partitions(seen: Evidence) -> LikelyCause | None:
     """Few tasks read, or one of them reads most rows."""
     readers = None if seen.lag is None else seen.lag.readers
     if readers is None or not seen.reads:
         return None
     if seen.hot_partitions:
         one, times = max(seen.hot_partitions, key=lambda found: found[1])
-        return Cause(
+        return LikelyCause(
             HOT_PARTITION,
             f"The likely cause is a hot partition: {one.name} gets {times:.0f} times as many rows"
             " as the mean of the others, and one task reads it; minPartitions splits it, and a"
@@ -138,34 +138,34 @@ def _partitions(seen: Evidence) -> Cause | None:
     if readers >= seen.tasks or (busy is not None and busy < 0.6 * readers):
         return None
     tasks = "1 task reads" if readers == 1 else f"{readers} tasks read"
-    return Cause(
+    return LikelyCause(
         PARTITIONS,
         f"The likely cause is too few partitions: {tasks} the source for {seen.tasks} cores; set"
         f" minPartitions to {seen.tasks} or more, or give the topic more partitions",
     )
 
 
-def _skew(seen: Evidence) -> Cause | None:
+def _skew(seen: Evidence) -> LikelyCause | None:
     """The fullest task has as much to do as before, however many others there are."""
     delta, told = seen.imbalance, seen.part(SLOWEST)
     if delta < _UNEVEN or seen.fullest < _NO_SMALLER or 0.0 < told < 1.0 - _MOST:
         return None
     for name, hot in seen.hot_shards.items():
         if hot.share * seen.tasks >= 0.7 * delta:
-            return Cause(
+            return LikelyCause(
                 HOT_KEY,
                 f"The likely cause is one hot key: shard {hot.shard} of '{name}' has"
                 f" {_percent(hot.share)} of its rows, which one task has to process; a finer key"
                 " would divide them",
             )
-    return Cause(
+    return LikelyCause(
         SKEW,
         f"The likely cause is skew: the fullest task has {delta:.1f} times the mean of"
         f" {seen.tasks}, and no fewer rows than before; a finer key would divide them",
     )
 
 
-def _outside_of_tasks(seen: Evidence) -> Cause | None:
+def _outside_of_tasks(seen: Evidence) -> LikelyCause | None:
     """Most of a batch is not spent in tasks."""
     source, planning = seen.part(OFFSETS), seen.part(PLANNING, OWN_PLAN)
     storage = seen.part(LOG, COMMIT)
@@ -174,61 +174,61 @@ def _outside_of_tasks(seen: Evidence) -> Cause | None:
     if share < _MOST:
         return None
     if share == source:
-        return Cause(
+        return LikelyCause(
             SOURCE,
             f"The likely cause is the source: asking it what there is takes {_percent(share)} of a"
             " batch, in which no task works",
         )
     if share == planning:
-        return Cause(
+        return LikelyCause(
             PLANNING_TIME,
             f"The likely cause is planning: it takes {_percent(share)} of a batch on the driver, in"
             " which no task works; a simpler query, or fewer and larger files, would help",
         )
     if share == storage:
-        return Cause(
+        return LikelyCause(
             STORAGE,
             f"The likely cause is the checkpoint's storage: writing offsets and state to it takes"
             f" {_percent(share)} of a batch; a faster one would help",
         )
-    return Cause(
+    return LikelyCause(
         SINK,
         f"The likely cause is the sink, or other work beside the operators: {_percent(share)} of a"
         " batch is not spent in their tasks",
     )
 
 
-def _few_busy(seen: Evidence) -> Cause | None:
+def _few_busy(seen: Evidence) -> LikelyCause | None:
     """Cores are granted and idle."""
     busy = seen.busy_cores
     if busy is None or busy >= _MOST * seen.tasks:
         return None
     while_it_runs = f"{busy:.1f} of {seen.tasks} cores are busy while a batch runs"
     if busy < _MOST:
-        return Cause(
+        return LikelyCause(
             SINK,
             f"The likely cause is the sink or the driver: {while_it_runs}, so a batch waits for"
             " something that is no task",
         )
     if busy <= _ONE_TASK:
-        return Cause(
+        return LikelyCause(
             HOT_KEY,
             f"The likely cause is one hot key or one large partition: {while_it_runs}, so one task"
             " does nearly all of the work; Spark's page of stages shows which",
         )
-    return Cause(
+    return LikelyCause(
         IDLE,
         f"The likely cause is too few tasks, or tasks of very different size: {while_it_runs}; look"
         " at spark.sql.shuffle.partitions and at the partitions of the source",
     )
 
 
-def _shared(seen: Evidence) -> Cause | None:
+def _shared(seen: Evidence) -> LikelyCause | None:
     """All tasks are busy, and each row takes longer than before."""
     now, then = _row_s(seen.after), _row_s(seen.before.batches)
     if now is None or then is None or now < _SLOWER * then:
         return None
-    return Cause(
+    return LikelyCause(
         SINK,
         "The likely cause is something that all tasks wait for, such as the sink, a service, a disk"
         f" or too few real cores: a row takes {now / then:.1f} times as long in its task as on"

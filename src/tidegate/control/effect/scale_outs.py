@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tidegate.control.bottleneck import Bottleneck
 from tidegate.control.effect.granted_cores import GrantedCores
-from tidegate.control.effect.likely_cause import UNKNOWN, Cause
+from tidegate.control.effect.likely_cause import UNKNOWN, LikelyCause
 from tidegate.control.effect.segment_watch import SegmentWatch
 from tidegate.control.effect.series import BeforeAndAfter, ScaleOutSeries
 from tidegate.control.learning.pipeline_model import PipelineModel
@@ -67,7 +67,7 @@ class ScaleOutWatch:
         """Ticks in a row in which another one limits it."""
         self._tried = 0
         """Scale-outs without effect that count although their series is over."""
-        self._cause: Cause | None = None
+        self._cause: LikelyCause | None = None
         """The cause that was named last."""
         self._again_s = AGAIN_S
 

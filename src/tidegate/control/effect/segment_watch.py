@@ -6,7 +6,7 @@ from collections import deque
 
 from tidegate.control.effect.granted_cores import GrantedCores
 from tidegate.control.effect.judged_batch import JudgedBatch, judged_batches
-from tidegate.control.effect.likely_cause import Cause, Evidence, HottestShard, likely_cause
+from tidegate.control.effect.likely_cause import Evidence, HottestShard, LikelyCause, likely_cause
 from tidegate.control.effect.series import COMPARED, Before, ScaleOutSeries
 from tidegate.control.lag import Lag
 from tidegate.control.learning.segment_model import SegmentModel
@@ -67,7 +67,7 @@ class SegmentWatch:
         lag = self._lag
         return None if lag is None else (len(lag.partitions), lag.min_partitions or 0)
 
-    def cause(self, series: ScaleOutSeries) -> Cause:
+    def cause(self, series: ScaleOutSeries) -> LikelyCause:
         """The likely cause why these scale-outs had no effect."""
         return likely_cause(
             Evidence(
