@@ -18,7 +18,7 @@ help:
 	@echo "make apps    the papers' applications on Spark, each checked against its reference"
 	@echo "make faults  many seeds of the commit protocol under imitated faults (SEEDS=100000)"
 	@echo "make chaos   kill -9 of drivers, executors and broker, many rounds (ROUNDS=20); executors that come and go"
-	@echo "make clusters  pipelines on several hosts, on YARN and HDFS, hosts that are lost"
+	@echo "make clusters  pipelines on several hosts, on YARN, HDFS and S3, hosts that are lost"
 	@echo "make soak    a changing load for a while, watching memory and disk (MINUTES=20)"
 	@echo "make lint    ruff, mypy, and the documentation without a broken link"
 	@echo "make docs    the documentation as a site, in out/site (open out/site/index.html)"
@@ -57,7 +57,7 @@ chaos: $(VENV)/.dev java
 
 clusters: $(VENV)/.dev java
 	@$(compiled)
-	@$(ENV) $(BIN)/python -m pytest tests/spark/clusters -rs $(ARGS)
+	@$(ENV) $(BIN)/python -m pytest tests/spark/clusters tests/spark/s3 -rs $(ARGS)
 
 MINUTES ?= 20
 soak: $(VENV)/.dev java

@@ -26,7 +26,7 @@ from tidegate.spark.s3.connector import connector_jars
 from tidegate.spark.state import files
 from tidegate.spark.state.files import Durable
 
-pytestmark = [pytest.mark.spark, pytest.mark.chaos]
+pytestmark = [pytest.mark.spark, pytest.mark.chaos, pytest.mark.experiment]
 FILES = 6
 ROWS = 200
 
