@@ -28,8 +28,8 @@ from tidegate.spark.python_workers import are_started
 from tidegate.spark.sources.no_rows import NoRowsSource
 from tidegate.units import format_duration
 
-PATIENCE_S = 30.0
-"""A warm-up that takes longer than this is given up."""
+PATIENCE_S = 60.0
+"""A warm-up that takes longer than this is given up. On a cluster it may wait for executors."""
 _LOOK_EVERY_S = 0.02
 _warmed: set[str] = set()
 """The applications that have run a warm-up to its end."""
