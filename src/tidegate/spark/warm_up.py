@@ -21,15 +21,15 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.logs import PipelineLogger, reason
-from tidegate.spark.batch.anchors import working_executors
+from tidegate.spark.batch.anchors import ExecutorNames, working_executors
 from tidegate.spark.batch.rehearsal import Rehearsal
 from tidegate.spark.batch.segment import with_our_settings
 from tidegate.spark.python_workers import are_started
 from tidegate.spark.sources.no_rows import NoRowsSource
 from tidegate.units import format_duration
 
-PATIENCE_S = 30.0
-"""A warm-up that takes longer than this is given up."""
+PATIENCE_S = 60.0
+"""A warm-up that takes longer than this is given up. On a cluster it may wait for executors."""
 _LOOK_EVERY_S = 0.02
 _warmed: set[str] = set()
 """The applications that have run a warm-up to its end."""
@@ -40,7 +40,7 @@ class WarmUp:
     """What a warm-up did."""
 
     took_s: float
-    executors: frozenset[str]
+    executors: ExecutorNames
     """The executors that were up when it began, as Spark names them; empty in one process."""
     failed: str | None = None
     """Why it did not get to its end; None if it did."""
@@ -63,7 +63,6 @@ def warm_up(
     """
     log = PipelineLogger("start", pipeline)
     begun_s = time.monotonic()
-    executors = working_executors(session)
     work = _Work(session, pipeline, rehearsals, max(cores, 1), log)
     thread = threading.Thread(target=work.run, name="tidegate-warm-up", daemon=True)
     thread.start()
@@ -74,7 +73,7 @@ def warm_up(
         if hangs:  # or Ctrl-C was pressed: what still runs is cancelled, and the thread ends soon
             work.give_up()
     failed = f"it took longer than {PATIENCE_S:g} s" if hangs else work.failed
-    done = WarmUp(time.monotonic() - begun_s, executors, failed)
+    done = WarmUp(time.monotonic() - begun_s, work.executors, failed)
     log.info("%s", done.words)
     return done
 
@@ -98,11 +97,13 @@ class _Work:
         self._group = f"tidegate-warm-up-{id(self):x}"
         self._over = threading.Event()
         self.failed: str | None = None
+        self.executors: ExecutorNames = frozenset()
 
     def run(self) -> None:
         """Warm up; an error is noted and raised to nobody."""
         application = str(self._session.sparkContext.applicationId)
         try:
+            self.executors = working_executors(self._session)
             # A session of its own: its settings and its queries are not the user's.
             session = with_our_settings(self._session.newSession())
             self._session.sparkContext.setJobGroup(self._group, "warm up", True)
@@ -119,7 +120,10 @@ class _Work:
     def give_up(self) -> None:
         """Cancel what still runs."""
         self._over.set()
-        self._session.sparkContext.cancelJobGroup(self._group)
+        try:
+            self._session.sparkContext.cancelJobGroup(self._group)
+        except Exception:
+            self._log.debug("the warm-up could not be cancelled", exc_info=True)
 
     def _note(self, error: Exception) -> None:
         self.failed = reason(error)

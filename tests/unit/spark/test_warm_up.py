@@ -50,3 +50,20 @@ def test_it_does_not_wait_for_a_spark_that_does_not_answer(
         answer.set()
     assert done.failed == "it took longer than 0.01 s"
     assert len(cancelled) == 1 and cancelled[0].startswith("tidegate-warm-up-")
+
+
+def test_a_spark_that_is_gone_cannot_be_told_to_cancel_anything(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answer = threading.Event()
+    monkeypatch.setattr(warming, "PATIENCE_S", 0.01)
+    session = dead_session([], answer.wait)
+
+    def gone(group: str) -> None:
+        raise ConnectionResetError("Spark is gone")
+
+    session.sparkContext.cancelJobGroup = gone
+    try:
+        assert warm_up(session, "ads", [], 2).failed == "it took longer than 0.01 s"
+    finally:
+        answer.set()

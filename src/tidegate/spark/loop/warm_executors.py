@@ -24,9 +24,10 @@ from tidegate.spark.loop.release import Background
 
 _log = logging.getLogger("tidegate.executors")
 
-PATIENCE_S = 20.0
-"""An executor that is not warm after so long counts as it is."""
-HANGS_S = 60.0
+PATIENCE_S = 60.0
+"""An executor that is not warm after so long counts as it is. First micro-batches on new executors
+have taken half a minute."""
+HANGS_S = 180.0
 """A warm-up that takes as long as this is cancelled: it occupies cores."""
 _LISTED_S = 3.0
 
