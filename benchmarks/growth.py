@@ -167,7 +167,6 @@ def run(options: Options) -> Bench:
     names, found = asked_of(options), list[Curve]()
     with tempfile.TemporaryDirectory(prefix="tidegate-bench-", dir=place_of(options)) as scratch:
         imitated(Path(scratch), 0.0, Shape())  # so that everything is imported and compiled
-        for name in names:
-            options.say(f"the curve '{name}'")
+        for name in options.progress.each(names, lambda one: f"the curve '{one}'"):
             found += CURVES[name](Path(scratch), options)
     return Bench("growth", [one.row() for one in found], aims_of(found))

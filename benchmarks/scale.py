@@ -10,6 +10,7 @@ future and has cores that come at once and never fail. `--nodes`, `--hours`, `--
 
 import dataclasses
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,7 +98,14 @@ def perfect(nodes: int) -> ClusterWorld:
     return ClusterWorld(nodes=nodes, cores_each=CORES_EACH, spread=0.0)
 
 
-def run_day(load: Profile, seconds: float, cluster: ClusterWorld, *, shards: int = 8192) -> Day:
+def run_day(
+    load: Profile,
+    seconds: float,
+    cluster: ClusterWorld,
+    *,
+    shards: int = 8192,
+    on_second: Callable[[float], None] = lambda _: None,
+) -> Day:
     """Drive the default policy through the load."""
     most = cluster.nodes * cluster.cores_each
     keys = keyed_weights(Keys(20 * shards, 0.0, ()), shards)
@@ -134,6 +142,7 @@ def run_day(load: Profile, seconds: float, cluster: ClusterWorld, *, shards: int
     decision_ms = []
     for tick in range(1, int(seconds / TICK_S) + 1):
         measurement = body.advance(tick * TICK_S)
+        on_second(tick * TICK_S)
         begun_s = time.thread_time()
         record = controller.tick(measurement)
         decision_ms.append(1e3 * (time.thread_time() - begun_s))
@@ -206,9 +215,10 @@ def run(options: Options) -> Bench:
     cluster = perfect(asked.nodes)
     if asked.faults:
         cluster = faulty(asked.nodes, asked.hours, speculation=asked.speculation)
-    options.say(f"{asked.hours:g} hours on {asked.nodes} nodes")
-    day = run_day(load, seconds, cluster)
-    options.say("the oracle")
+    options.progress.expect(seconds)
+    options.progress.doing(f"{asked.hours:g} hours on {asked.nodes} nodes")
+    day = run_day(load, seconds, cluster, on_second=options.progress.reached)
+    options.progress.doing("the oracle")
     bound = least(load, seconds, asked.nodes * CORES_EACH)
     ms = np.array(day.decision_ms)
     result: dict[str, Any] = {
