@@ -64,13 +64,16 @@ def run(options: Options) -> Bench:
 
 def _hosts(options: Options, seconds: float, target_s: float) -> dict[str, Any]:
     """A standalone cluster on four hosts, one of which is lost."""
-    options.say(f"starting a master and {HOSTS} hosts with {CORES_EACH} cores each")
+    options.progress.doing(f"starting a master and {HOSTS} hosts with {CORES_EACH} cores each")
     with Hosts(HOSTS) as hosts, Standalone(hosts, cores=CORES_EACH) as cluster:
         shared = hosts.directory / "shared"
         spark = session(cluster.url, "bench-clusters", **cluster.settings())
         loss = Loss(0.5 * seconds, lambda: _lose_host(hosts, cluster))
         try:
-            options.say(f"{seconds:.0f} s of load, a host is lost after {0.5 * seconds:.0f} s")
+            options.progress.expect(1.0, takes_s=seconds)
+            options.progress.step(
+                f"{seconds:.0f} s of load, a host is lost after {0.5 * seconds:.0f} s"
+            )
             surge = run_surge(
                 spark,
                 seconds,
@@ -95,14 +98,19 @@ def _lose_host(hosts: Hosts, cluster: Standalone) -> Callable[[], None]:
 
 def _yarn(options: Options, seconds: float, target_s: float) -> dict[str, Any]:
     """YARN and HDFS, a NodeManager of which is lost."""
-    options.say(f"starting HDFS and YARN with {HOSTS} NodeManagers with {CORES_EACH} cores each")
+    options.progress.doing(
+        f"starting HDFS and YARN with {HOSTS} NodeManagers with {CORES_EACH} cores each"
+    )
     # A NodeManager has room for one executor, and for the master of the application beside it.
     with Yarn(HOSTS, cores=CORES_EACH + 1, memory_mb=2304) as cluster:
         settings = cluster.settings(executor_cores=CORES_EACH, executor_memory="1g")
         spark = session("yarn", "bench-clusters", **settings)
         loss = Loss(0.5 * seconds, lambda: _lose_node(cluster))
         try:
-            options.say(f"{seconds:.0f} s of load, a host is lost after {0.5 * seconds:.0f} s")
+            options.progress.expect(1.0, takes_s=seconds)
+            options.progress.step(
+                f"{seconds:.0f} s of load, a host is lost after {0.5 * seconds:.0f} s"
+            )
             surge = run_surge(
                 spark,
                 seconds,

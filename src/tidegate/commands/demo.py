@@ -159,10 +159,10 @@ def _lines(surge: "Surge", summary: "Summary", least: "Oracle | None", *, kafka:
     if least is not None:
         times = summary.core_seconds / least.core_seconds
         within = format_share(least.within)
-        only = "" if least.within > 0.99 else f" (and been on time {within} of the time)"
+        only = "" if least.within > 0.99 else f", on time {within} of the time"
         lines.append(
-            f"Who knows the future could have done with {least.core_seconds:,.0f}"
-            f" core-seconds{only}; this run used {times:.2f} times as many."
+            f"With the future known, {least.core_seconds:,.0f} core-seconds would have been"
+            f" enough{only}; this run used {times:.2f} times as many."
         )
     return lines
 
