@@ -9,7 +9,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 ENV := env -u PYTHONPATH -u PYTHONHOME
 CODE := src tests benchmarks $(wildcard examples)
 
-.PHONY: help setup demo test unit apps faults chaos soak lint docs reference bench java python clean
+.PHONY: help setup demo test unit apps faults chaos clusters soak lint docs reference bench java python clean
 
 help:
 	@echo "make demo    a pipeline on Spark under a surge, 90 seconds (ARGS='--seconds 30' adds options)"
@@ -18,6 +18,7 @@ help:
 	@echo "make apps    the papers' applications on Spark, each checked against its reference"
 	@echo "make faults  many seeds of the commit protocol under imitated faults (SEEDS=100000)"
 	@echo "make chaos   kill -9 of drivers, executors and broker, many rounds (ROUNDS=20); executors that come and go"
+	@echo "make clusters  pipelines on several hosts, on YARN, HDFS and S3, hosts that are lost"
 	@echo "make soak    a changing load for a while, watching memory and disk (MINUTES=20)"
 	@echo "make lint    ruff, mypy, and the documentation without a broken link"
 	@echo "make docs    the documentation as a site, in out/site (open out/site/index.html)"
@@ -55,6 +56,10 @@ chaos: $(VENV)/.dev java
 	@$(archived) || true
 	@TIDEGATE_CHAOS_ROUNDS=$(ROUNDS) $(ENV) $(BIN)/python -m pytest tests/spark/test_chaos.py \
 		tests/spark/kafka/test_chaos.py tests/spark/test_master_gone.py tests/spark/loop/test_executors.py tests/spark/batch/test_uneven.py -rP $(ARGS)
+
+clusters: $(VENV)/.dev java
+	@$(compiled)
+	@$(ENV) $(BIN)/python -m pytest tests/spark/clusters tests/spark/s3 -rs $(ARGS)
 
 MINUTES ?= 20
 soak: $(VENV)/.dev java

@@ -49,6 +49,7 @@ def run(options: Options) -> Bench:
     results: list[dict[str, Any]] = []
     aims: list[Aim] = []
     first = next(iter(shared))
+    options.progress.expect(_steps(len(shared), quick=options.quick))
     _arma_speed(traces[first], options, results, aims)
     _paper_grid(first, shared[first], 1 if options.quick else 5, options, results, aims)
     ours = _default_policy(shared, seeds, options, results, aims)
@@ -57,6 +58,12 @@ def run(options: Options) -> Bench:
         _leave_one_out(shared, options, results, aims)
         _unseen(options, results, aims)
     return Bench("backtest", results, aims)
+
+
+def _steps(traces: int, *, quick: bool) -> int:
+    """How many steps the parts have together; a step runs all applications."""
+    steps = 2 + traces * (2 * len(RHOS) + 1)
+    return steps if quick else steps + traces * len(TUNINGS) + 2 * len(_odd_traces())
 
 
 def _traces(options: Options) -> dict[str, np.ndarray]:
@@ -74,6 +81,7 @@ def _arma_speed(
     """Time one fit of ARMA(1, 2) to a window of 100, ours and statsmodels', on the same windows."""
     from statsmodels.tsa.arima.model import ARIMA
 
+    options.progress.step("ARMA fits, ours and statsmodels'")
     starts = np.linspace(0, len(trace) - 100, 5 if options.quick else 20).astype(int)
     windows = [trace[start : start + 100] for start in starts]
     fitter = ArmaFitter()
@@ -104,6 +112,7 @@ def _paper_grid(
 ) -> None:
     """Table III: eight policies, eight applications, five seeds; the time includes forecasts."""
     names = list(TABLE_III)
+    options.progress.step(f"the paper's eight policies over {name}")
     began = time.perf_counter()
     scores = list(grid(shared, names, APPS, seeds, 0.95, processes=_processes(options)))
     seconds = time.perf_counter() - began
@@ -142,6 +151,7 @@ def _default_policy(
         for rho in RHOS:
             for policy in (PRICED, PRICED_BY_CYCLE):
                 used = seeds if policy == PRICED else 1
+                options.progress.step(f"{policy} over {name}, QoS target {rho}")
                 scores = list(grid(one, [policy], APPS, used, rho, processes=_processes(options)))
                 mean = _mean(scores, policy)
                 results.append(
@@ -181,6 +191,7 @@ def _peers(
     """The cheapest other policy that reaches the QoS of ours at rho = 0.99."""
     others = [p for p in MACHINE_POLICIES if not p.startswith(PRICED) and p != "ground-truth"]
     for name, one in shared.items():
+        options.progress.step(f"the other policies over {name}")
         scores = list(grid(one, others, APPS, 1, RHOS[-1], processes=_processes(options)))
         means = {policy: _mean(scores, policy) for policy in others}
         for policy, mean in means.items():
@@ -208,6 +219,7 @@ def _leave_one_out(
     qos: dict[tuple[str, str], float] = {}
     for name, one in shared.items():
         for label, tuning in TUNINGS.items():
+            options.progress.step(f"{PRICED} over {name}, {label}")
             scores = list(
                 grid(one, [PRICED], apps, 1, target, processes=_processes(options), tuning=tuning)
             )
@@ -244,6 +256,7 @@ def _unseen(options: Options, results: list[dict[str, Any]], aims: list[Aim]) ->
     for name, trace in _odd_traces().items():
         shared = TraceForecasts(np.round(trace))
         for rho in (0.90, 0.99):
+            options.progress.step(f"{PRICED} over {name}, QoS target {rho}")
             scores = list(grid(shared, [PRICED], [APPLICATIONS["grep"]], 1, rho))
             mean = _mean(scores, PRICED)
             results.append({"part": "unseen", "trace": name, "rho": rho, **mean})

@@ -20,7 +20,8 @@ def run(options: Options) -> Bench:
     """Balance even routes of skewed shards; every result is checked against its own route."""
     results: list[dict[str, Any]] = []
     aims: list[Aim] = []
-    for shards, tasks, exponent in CASES:
+    cases = options.progress.each(CASES, lambda one: f"{one[0]:,} shards on {one[1]} tasks")
+    for shards, tasks, exponent in cases:
         result = _case(shards, tasks, exponent, 5 if options.quick else 30)
         options.say(
             f"{shards:,} shards on {tasks} tasks, zipf {exponent}: {result['moves']} moves in"

@@ -23,10 +23,11 @@ def run(options: Options) -> Bench:
     ours = str(spark.conf.get(_MANAGER))
     managers = [ours, f"{ours.rpartition('.')[0]}.{_DEFAULT}"]
     log_s: dict[str, list[float]] = {manager: [] for manager in managers}
+    options.progress.expect((rounds + 1) * len(managers))
     for turn in range(rounds + 1):
         for manager in managers:
             spark.conf.set(_MANAGER, manager)
-            options.say(f"round {turn} of {rounds}: {manager.rpartition('.')[2]}")
+            options.progress.step(f"round {turn} of {rounds}: {manager.rpartition('.')[2]}")
             measured = _log_s(spark, batches)
             if turn > 0:  # the first round warms up
                 log_s[manager] += measured

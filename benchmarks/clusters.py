@@ -3,7 +3,13 @@
 `hosts` is a standalone cluster whose workers are on four hosts of this machine: network namespaces
 with their own addresses and directories (`spark/clusters/hosts.py`), and a checkpoint that all of
 them have. At the top of the surge all processes of one host are killed; its worker is back after
-half a minute. The demo's operators sleep, so that executors help on a machine with few cores.
+half a minute.
+
+`yarn` is Hadoop's YARN with four NodeManagers on addresses of the loopback, and the checkpoint on
+HDFS (`spark/clusters/yarn.py`). A NodeManager is killed with its executor, and is back after half a
+minute.
+
+The demo's operators sleep, so that executors help on a machine with few cores.
 
 Options: `--seconds 180`, `--only hosts`, `--target '4 seconds'`.
 """
@@ -21,6 +27,7 @@ from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly
 from tidegate.spark.clusters.hosts import Hosts
 from tidegate.spark.clusters.standalone import Standalone
+from tidegate.spark.clusters.yarn import Yarn
 from tidegate.spark.session import session
 from tidegate.units import parse_duration
 from tidegate.view.summary import summarise
@@ -37,14 +44,14 @@ def run(options: Options) -> Bench:
     """Run the load on each cluster."""
     seconds = float(options.extra.get("seconds", 90.0 if options.quick else 180.0))
     target_s = parse_duration(options.extra.get("target", TARGET))
-    bodies: dict[str, Body] = {"hosts": _hosts}
+    bodies: dict[str, Body] = {"hosts": _hosts, "yarn": _yarn}
     only = options.extra.get("only")
     if only is not None and only not in bodies:
         raise AskedWrongly(f"only={only}: give one of {', '.join(bodies)}")
+    wanted = [name for name in bodies if only in (None, name)]
     results = [
-        {"cluster": name, **body(options, seconds, target_s)}
-        for name, body in bodies.items()
-        if only in (None, name)
+        {"cluster": name, **bodies[name](options, seconds, target_s)}
+        for name in options.progress.each(wanted, lambda name: f"the cluster '{name}'")
     ]
     aims: list[Aim] = []
     for row in results:
@@ -61,7 +68,7 @@ def _hosts(options: Options, seconds: float, target_s: float) -> dict[str, Any]:
     with Hosts(HOSTS) as hosts, Standalone(hosts, cores=CORES_EACH) as cluster:
         shared = hosts.directory / "shared"
         spark = session(cluster.url, "bench-clusters", **cluster.settings())
-        loss = Loss(hosts, cluster, 0.5 * seconds)
+        loss = Loss(0.5 * seconds, lambda: _lose_host(hosts, cluster))
         try:
             options.say(f"{seconds:.0f} s of load, a host is lost after {0.5 * seconds:.0f} s")
             surge = run_surge(
@@ -79,11 +86,53 @@ def _hosts(options: Options, seconds: float, target_s: float) -> dict[str, Any]:
     return told(surge, seconds, target_s, loss.at_s)
 
 
-class Loss:
-    """Kills a host that has an executor at a time of the run, and starts its worker again."""
+def _lose_host(hosts: Hosts, cluster: Standalone) -> Callable[[], None]:
+    """Kill the host with most processes, which has a worker and executors."""
+    host = max((hosts[n] for n in range(len(hosts))), key=lambda h: len(h.pids()))
+    host.kill()
+    return lambda: cluster.start_worker(host)
 
-    def __init__(self, hosts: Hosts, cluster: Standalone, after_s: float) -> None:
-        self._hosts, self._cluster, self._after_s = hosts, cluster, after_s
+
+def _yarn(options: Options, seconds: float, target_s: float) -> dict[str, Any]:
+    """YARN and HDFS, a NodeManager of which is lost."""
+    options.say(f"starting HDFS and YARN with {HOSTS} NodeManagers with {CORES_EACH} cores each")
+    # A NodeManager has room for one executor, and for the master of the application beside it.
+    with Yarn(HOSTS, cores=CORES_EACH + 1, memory_mb=2304) as cluster:
+        settings = cluster.settings(executor_cores=CORES_EACH, executor_memory="1g")
+        spark = session("yarn", "bench-clusters", **settings)
+        loss = Loss(0.5 * seconds, lambda: _lose_node(cluster))
+        try:
+            options.say(f"{seconds:.0f} s of load, a host is lost after {0.5 * seconds:.0f} s")
+            surge = run_surge(
+                spark,
+                seconds,
+                cores=(CORES_EACH, HOSTS * CORES_EACH),
+                target_s=target_s,
+                place=f"{cluster.hdfs.url}/bench",
+                on_record=loss.watch,
+            )
+        finally:
+            loss.end()
+            spark.stop()
+    return told(surge, seconds, target_s, loss.at_s)
+
+
+def _lose_node(cluster: Yarn) -> Callable[[], None]:
+    """Kill a NodeManager that has an executor, and not the master of the application."""
+    master = cluster.node_of_master()
+    number = max(
+        (n for n in range(len(cluster)) if n != master), key=lambda n: cluster.containers(n)
+    )
+    cluster.kill(number)
+    return lambda: cluster.restart(number)
+
+
+class Loss:
+    """Loses a host at a time of the run, and brings it back."""
+
+    def __init__(self, after_s: float, lose: Callable[[], Callable[[], None]]) -> None:
+        """`lose` kills a host with executors, and returns what brings it back."""
+        self._after_s, self._lose = after_s, lose
         self._began_s: float | None = None
         self.at_s: float | None = None
         """When the host was lost, by the clock of the records."""
@@ -96,11 +145,8 @@ class Loss:
             self._began_s = now_s
         if self._began_s is None or self.at_s is not None or now_s < self._began_s + self._after_s:
             return
-        # The host with most processes has a worker and executors.
-        host = max((self._hosts[n] for n in range(len(self._hosts))), key=lambda h: len(h.pids()))
         self.at_s = time.time()
-        host.kill()
-        self._back = threading.Timer(AWAY_S, self._cluster.start_worker, [host])
+        self._back = threading.Timer(AWAY_S, self._lose())
         self._back.start()
 
     def end(self) -> None:

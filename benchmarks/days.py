@@ -7,7 +7,7 @@ compared with the oracle's, which knows the future and pays for cores from when 
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,7 +77,13 @@ def by_ten_seconds(counts: NDArray[np.float64]) -> Profile:
 
 
 def run_days(
-    load: Profile, seconds: float, *, restart_s: float, remember: bool = True, seed: int = 1
+    load: Profile,
+    seconds: float,
+    *,
+    restart_s: float,
+    remember: bool = True,
+    seed: int = 1,
+    on_second: Callable[[float], None] = lambda _: None,
 ) -> Days:
     """Run the default policy, replace its controller at `restart_s`, and judge each day."""
     world = World(
@@ -107,6 +113,7 @@ def run_days(
     for tick in range(1, int(seconds / TICK_S) + 1):
         measurement = body.advance(tick * TICK_S)
         now_s = tick * TICK_S
+        on_second(now_s)
         if not replaced and now_s > restart_s + _DOWN_S:
             text = json.dumps(controller.learned())
             controller, size, replaced = new_controller(assembly), len(text), True
@@ -183,8 +190,11 @@ def run(options: Options) -> Bench:
     """Run three days (a quick run: two), and compare the first with the last."""
     counts = counts_of(options, (2 if options.quick else 3) * DAY_MINUTES)
     load, seconds = by_ten_seconds(counts), 60.0 * len(counts)
-    options.say(f"{seconds / 3600:.0f} hours, with a restart in the second night")
-    found = run_days(load, seconds, restart_s=86_400 + 2 * 3600.0)
+    options.progress.expect(seconds)
+    options.progress.doing(f"{seconds / 3600:.0f} hours, with a restart in the second night")
+    found = run_days(
+        load, seconds, restart_s=86_400 + 2 * 3600.0, on_second=options.progress.reached
+    )
     results: list[dict[str, Any]] = []
     for number, day in enumerate(found.days):
         bound = least(load, 86_400.0 * number, 86_400.0)

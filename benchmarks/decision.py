@@ -43,7 +43,9 @@ def run(options: Options) -> Bench:
     """Simulate pipelines of 50 operators in 1, 5 and 10 segments, and time each tick."""
     results: list[dict[str, Any]] = []
     cases = [(*case, False) for case in itertools.product(POLICIES, (1, 5, 10))]
-    for policy, segments, week in [*cases, ("latency", 1, True), ("latency", 5, True)]:
+    cases += [("latency", 1, True), ("latency", 5, True)]
+    told = options.progress.each(cases, lambda one: f"{one[0]}, {one[1]} segments")
+    for policy, segments, week in told:
         result = _times(policy, segments, 120 if options.quick else 600, week=week)
         after = ", after a week, with a loop and cores in 90 s" if week else ""
         options.say(

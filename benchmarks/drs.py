@@ -49,6 +49,8 @@ CHANGES = ((0.0, 6.0), (6.0, 12.0), (21.0, 6.0), (34.0, 18.0))
 """Minutes and frames per second of figure 9 (a)."""
 T_MIN_SHARE = 0.45
 _WINDOW = 6
+_MINUTES_8, _MINUTES_9 = 27, 45
+"""The length of a run of figure 8 and of figure 9, in minutes of the paper."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,13 +70,25 @@ def run(options: Options) -> Bench:
     results: list[dict[str, Any]] = []
     aims: list[Aim] = []
     spark = session("local[24]", "bench-drs")
-    options.say("warming up")
+    options.progress.doing("warming up")
     _warm_up(spark)
+    options.progress.expect(_minutes(asked.figures, quick=options.quick))
     if "8" in asked.figures:
         aims += _figure_8(spark, options, results, asked.minute_s, asked.model)
     if "9" in asked.figures:
         aims += _figure_9(spark, options, results, asked.minute_s, asked.t_max_s, asked.model)
     return Bench("drs", results, aims)
+
+
+def _minutes(figures: Sequence[str], *, quick: bool) -> int:
+    """The minutes of all runs of these figures."""
+    eight = _MINUTES_8 * (1 + len(WRONG[:1] if quick else WRONG))
+    nine = _MINUTES_9 * len(_windows(quick=quick))
+    return eight * ("8" in figures) + nine * ("9" in figures)
+
+
+def _windows(*, quick: bool) -> tuple[int, ...]:
+    return (6,) if quick else (6, 3)
 
 
 def asked_of(options: Options) -> Asked:
@@ -122,13 +136,16 @@ def _figure_8(
     right = right_split(FIXED_RATE, FIXED_SERVICE, K_MAX)
     aims = []
     for split in (right, *(WRONG[:1] if options.quick else WRONG)):
-        options.say(f"figure 8: {K_MAX} cores as {shown(split)}, the right split is {shown(right)}")
+        options.progress.step(
+            f"figure 8: {K_MAX} cores as {shown(split)}, the right split is {shown(right)}",
+            _MINUTES_8,
+        )
         ran = _run(
             spark,
             constant(SCALE * FIXED_RATE),
             FIXED_SERVICE,
             split,
-            seconds=27 * minute_s,
+            seconds=_MINUTES_8 * minute_s,
             minute_s=minute_s,
             policy=f"drs-fixed(model={model}, w={_WINDOW})",
             between_minutes=14,
@@ -165,8 +182,10 @@ def _figure_9(
 ) -> list[Aim]:
     aims = []
     profile = steps([(at * minute_s, SCALE * rate) for at, rate in CHANGES])
-    for window in (6,) if options.quick else (6, 3):
-        options.say(f"figure 9 (a): 6, 12, 6, 18 frames/s, w = T_ra = {window} minutes")
+    for window in _windows(quick=options.quick):
+        options.progress.step(
+            f"figure 9 (a): 6, 12, 6, 18 frames/s, w = T_ra = {window} minutes", _MINUTES_9
+        )
         t_min_ms = 1000 * T_MIN_SHARE * t_max_s
         ticks = max(round(window * minute_s), 1)
         ran = _run(
@@ -174,7 +193,7 @@ def _figure_9(
             profile,
             CHANGING_SERVICE,
             (3, 5, 1),
-            seconds=45 * minute_s,
+            seconds=_MINUTES_9 * minute_s,
             minute_s=minute_s,
             policy=f"drs(model={model}, w={ticks}, t_min={t_min_ms:.0f}ms)",
             between_minutes=window,

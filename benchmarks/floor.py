@@ -88,9 +88,10 @@ def run(options: Options) -> Bench:
             keys = pa.array(chance.integers(0, 500, ROWS)).cast(pa.string())
             table = pa.table({"k": keys, "v": chance.integers(0, 9, ROWS)})
             pq.write_table(table, feed / f"{number:05d}.parquet")
+        options.progress.expect(rounds * len(contenders(spark, feed, root, 0)))
         for round_ in range(rounds):
             for name, start in contenders(spark, feed, root, round_).items():
-                options.say(f"round {round_ + 1} of {rounds}: {name}")
+                options.progress.step(f"round {round_ + 1} of {rounds}: {name}")
                 query = start()
                 times.setdefault(name, []).extend(durations_s(query, batches)[WARM:])
                 query.stop()

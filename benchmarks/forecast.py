@@ -24,8 +24,9 @@ def run(options: Options) -> Bench:
     results = []
     worst_speedup = np.inf
     worst_shortfall = 0.0
+    options.progress.expect(len(ORDERS) + 1)
     for order in ORDERS:
-        options.say(f"ARMA{order}")
+        options.progress.step(f"ARMA{order}, ours and statsmodels'")
         ours_ms, ours = _timed(lambda x, o=order: ArmaFitter(o).fit(x, o), windows)
         theirs_ms, theirs = _timed(lambda x, o=order: _statsmodels(x, o), windows)
         shortfall = max(t - o.log_likelihood for o, t in zip(ours, theirs, strict=True))
@@ -40,7 +41,7 @@ def run(options: Options) -> Bench:
                 "most_log_likelihood_missed": shortfall,
             }
         )
-    options.say("all 16 orders, sliding window")
+    options.progress.step("all 16 orders, sliding window")
     fitter = ArmaFitter()
     series = _window(99, WINDOW + 10 * len(windows) * 4)
     slides = [series[i : i + WINDOW] for i in range(0, series.size - WINDOW, 10)]

@@ -177,20 +177,21 @@ def run(options: Options) -> Bench:
     contenders = CONTENDERS | (PARTS if options.extra.get("parts") else {})
     results: list[dict[str, Any]] = []
     aims: list[Aim] = []
-    options.say("starting a Kafka broker and Spark")
+    options.progress.doing("starting a Kafka broker and Spark")
     memory = {"spark.driver.memory": "8g"}
     spark = session(f"local[{CORES}]", "bench-kafka", kafka=True, **memory)
     spark.conf.set("spark.sql.shuffle.partitions", str(CORES))
     with tempfile.TemporaryDirectory(prefix="tidegate-bench-") as scratch, Broker() as broker:
         root = Path(scratch)
-        options.say("warming up")
+        options.progress.doing("warming up")
         warm = Feed(broker.servers, "warm", 20_000, 160_000)
         fill(spark, warm.servers, warm.topic, 2_000, warm.rows)
         for number, start in enumerate(contenders.values()):
             measure(start(spark, warm, root / f"warm-{number}"), warm, Measured())
+        options.progress.expect(len(sizes) * (1 + 2 * len(contenders)))
         for keys in sizes:
             feed = Feed(broker.servers, f"keys-{keys}", batch_rows, batch_rows * batches)
-            options.say(f"{keys:,} keys: filling the topic with {feed.rows:,} records")
+            options.progress.step(f"{keys:,} keys: filling the topic with {feed.rows:,} records")
             fill(spark, feed.servers, feed.topic, keys, feed.rows)
             found = _in_turn(spark, root / str(keys), feed, contenders, options)
             results += [
@@ -224,6 +225,7 @@ def _in_turn(
     """Measure each contender twice, the second time in the opposite order."""
     found = {name: Measured() for name in contenders}
     for turn, name in enumerate([*contenders, *reversed(contenders)]):
+        options.progress.step(f"{feed.topic}: {name}")
         started = contenders[name](spark, feed, root / str(turn))
         took = measure(started, feed, found[name])
         options.say(f"{feed.topic}: {name}: {took:,} records, {found[name].rows_per_s:,.0f} rows/s")

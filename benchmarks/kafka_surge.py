@@ -63,12 +63,12 @@ def _pipeline(options: Options, seconds: float) -> tuple[list[dict[str, Any]], l
     if not options.quick:
         contenders.append(("static peak", "static", peak))
     results = []
-    options.say(f"starting a broker and {executors} executors of {cores_each} cores")
+    options.progress.doing(f"starting a broker and {executors} executors of {cores_each} cores")
     master = f"local-cluster[{executors},{cores_each},1024]"
     spark = session(master, "bench-kafka-surge", kafka=True)
     try:
-        for name, policy, cores in contenders:
-            options.say(f"{name}: {seconds:.0f} s of load")
+        told = options.progress.each(contenders, lambda one: f"{one[0]}: {seconds:.0f} s of load")
+        for name, policy, cores in told:
             surge = run_surge(
                 spark, seconds, policy=policy, cores=cores, target_s=TARGET_S, kafka=True
             )
@@ -99,13 +99,14 @@ def _program(options: Options, seconds: float) -> tuple[list[dict[str, Any]], li
     load = TopicLoad.of(steps, f"uniform:{WORDS}", seconds, form="key")
     with tempfile.TemporaryDirectory(prefix="tidegate-bench-") as scratch, Broker() as broker:
         create_topic(broker.servers, "words", partitions=EXECUTORS)
-        options.say(f"program: starting {PROGRAM.name} on {EXECUTORS} executors")
+        options.progress.doing(f"program: starting {PROGRAM.name} on {EXECUTORS} executors")
         with RunningWordCount(Path(scratch), cluster, broker.servers, "words") as program:
             if not program.wait(lambda: program.reads, _PATIENCE_S, "its first micro-batch"):
                 raise TidegateError(f"the program read nothing within {_PATIENCE_S:.0f} s")
             # A local-cluster starts all its executors, and an idle program needs one.
             program.wait(lambda: program.executors() == 1, _PATIENCE_S, "an executor was released")
-            options.say(
+            options.progress.expect(1.0, takes_s=seconds)
+            options.progress.step(
                 f"program: {seconds:.0f} s of load, {rate:,.0f} records/s and four times that"
             )
             with ProducerProcess(broker.servers, "words", load) as producer:

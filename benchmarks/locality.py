@@ -109,9 +109,10 @@ def run(options: Options) -> Bench:
     results: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="tidegate-bench-") as scratch:
         watched = Watched(spark, Path(scratch))
+        options.progress.expect(2 + calm + 1 + calm + 6 + calm)
 
         def phase(name: str, batches: int) -> dict[str, Any]:
-            options.say(name)
+            options.progress.step(name, batches)
             results.append(watched.phase(name, batches))
             return results[-1]
 

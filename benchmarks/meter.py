@@ -191,10 +191,14 @@ def run(options: Options) -> Bench:
         feed.mkdir()
         for number in range(batches):
             pq.write_table(block(number), feed / f"{number:05d}.parquet")
-        options.say(f"{batches} batches of {ROWS:,} rows, in one segment and with a cut")
+        options.progress.expect(4)
+        options.progress.step(f"{batches} batches of {ROWS:,} rows, in one segment")
         plain = metered(spark, feed, Path(scratch), batches, cut=False)
+        options.progress.step(f"{batches} batches of {ROWS:,} rows, with a cut")
         cut = metered(spark, feed, Path(scratch), batches, cut=True)
+        options.progress.step("traces alone")
         traces = traces_core_s(spark, feed / "00000.parquet", repeats // 2)
+    options.progress.step("stamps and the live page alone")
     each, tenth = stamp_s(1, repeats), stamp_s(10, repeats)
     shown_ms = page_ms(plain.records, max(1, 10 * repeats // len(plain.records)))
     rows = f"{ROWS:,} rows"

@@ -221,9 +221,10 @@ def visit(run: Run, sweep: Sweep, options: Options) -> Segments:
         if began_s is None:
             began_s = first_arrival_s(done["main"])
         now_s = 0.0 if began_s is None else time.time() - began_s
+        options.progress.within(now_s / sweep.end_s)
         if ahead and now_s >= ahead[0].begins_s + DRAIN_S - 0.7:
             point = ahead.pop(0)
-            options.say(
+            options.progress.doing(
                 f"{sweep.name}: {point.tasks[0]} and {point.tasks[1]} tasks at rho"
                 f" {point.rho:.2f}, {point.rate:,.0f} rows/s"
             )
@@ -439,7 +440,7 @@ def ran_sweep(spark: SparkSession, sweep: Sweep, options: Options) -> Segments:
     if sweep.cut:
         asked = asked.cut("between")
     flow = asked.keyed("count", Waiting(count(), WAIT_S), key="key").to("noop")
-    options.say(f"{sweep.name}: warming up for {sweep.warm_s:.0f} s")
+    options.progress.step(f"{sweep.name}: warming up for {sweep.warm_s:.0f} s", sweep.end_s)
     with tempfile.TemporaryDirectory(prefix="tidegate-bench-") as scratch:
         live = start(flow.graph, checkpoint=str(Path(scratch) / "ck"), tasks=6)
         try:
@@ -452,7 +453,10 @@ def run(options: Options) -> Bench:
     """Run the three pipelines through their points, one pipeline after the other."""
     spark = session("local[16]", "bench-model")
     results: list[dict[str, Any]] = []
-    for sweep in sweeps(quick=options.quick):
+    asked = sweeps(quick=options.quick)
+    total_s = sum(sweep.end_s for sweep in asked)
+    options.progress.expect(total_s, takes_s=total_s)
+    for sweep in asked:
         results += compare(sweep, ran_sweep(spark, sweep, options))
     again = np.array([row["measured_s"] for row in results if row["repeated"]])
     floor = float(np.std(again) / np.mean(again)) if len(again) > 1 else float("nan")

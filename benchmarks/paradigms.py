@@ -13,6 +13,8 @@ from tidegate.sim.placement.nodes import Nodes
 from tidegate.sim.placement.paradigms import PARADIGMS, Paradigm
 
 Results = list[dict[str, Any]]
+_QUICK, _ALL = 26, 88
+"""How many simulations there are in the short and in the whole form."""
 OPEN_LOAD = 0.4
 """The load relative to the capacity of all cores; even the static paradigm can carry it."""
 
@@ -20,6 +22,7 @@ OPEN_LOAD = 0.4
 def run(options: Options) -> Bench:
     """Figures 6 and 7 (omega), 13 (executors and shards), tables 2 and 3 (the stock exchange)."""
     results: Results = []
+    options.progress.expect(_QUICK if options.quick else _ALL)
     most, held = _omega(options, results)
     if not options.quick:
         _grid(options, results)
@@ -159,6 +162,7 @@ def _note(
     *,
     omega: int | None = None,
 ) -> ElasticOutcome:
+    options.progress.step(f"{part}, {experiment.paradigm}")
     outcome = simulate(experiment)
     seconds = np.array(outcome.series[round(experiment.warm_up_s) :])
     row: dict[str, Any] = {

@@ -25,7 +25,8 @@ def run(options: Options) -> Bench:
     the thread, so that other work on the machine does not count.
     """
     results = []
-    for nodes, cores_each, executors in (SMALL, LARGE):
+    cases = options.progress.each((SMALL, LARGE), lambda one: f"{one[0]:,} nodes")
+    for nodes, cores_each, executors in cases:
         decisions = (
             (8 if options.quick else 40) if nodes == SMALL[0] else (3 if options.quick else 10)
         )

@@ -23,7 +23,10 @@ def run(options: Options) -> Bench:
     """Time small networks as DRS does, then large ones; every result is checked."""
     results: list[dict[str, Any]] = []
     aims: list[Aim] = []
+    large = ((1_000, 100_000, 0.020), (100_000, 10_000_000, 3.0))
+    options.progress.expect(len(DRS_MICROSECONDS) + len(large))
     for cores, drs_us in DRS_MICROSECONDS.items():
+        options.progress.step(f"3 stations, {cores} cores")
         result = _small(cores, 30 if options.quick else 200)
         result["drs_java_us"] = drs_us
         options.say(f"3 stations, {cores} cores: {result['us']:.1f} us, {result['allocation']}")
@@ -31,7 +34,8 @@ def run(options: Options) -> Bench:
         aims.append(at_most(f"us per decision, {cores} cores", result["us"], 20.0, "us"))
     right = sum(result["right"] for result in results)
     aims.append(at_least("of the five, right by brute force", right, len(DRS_MICROSECONDS)))
-    for stations, cores, bound_s in ((1_000, 100_000, 0.020), (100_000, 10_000_000, 3.0)):
+    for stations, cores, bound_s in large:
+        options.progress.step(f"{stations:,} stations, {cores:,} cores")
         result = _large(stations, cores, 3 if options.quick else 9)
         options.say(
             f"{stations:,} stations, {cores:,} cores: assign {result['assign_ms']:.1f} ms,"

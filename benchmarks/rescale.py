@@ -133,9 +133,10 @@ def run(options: Options) -> Bench:
     with tempfile.TemporaryDirectory(prefix="tidegate-bench-") as scratch:
         root = Path(scratch)
         write_feed(root / "feed", keys, batches, rows)
-        options.say(f"tidegate: {keys:,} keys, {FEW} to {MANY} tasks")
+        options.progress.expect(2)
+        options.progress.step(f"tidegate: {keys:,} keys, {FEW} to {MANY} tasks")
         live = ours(spark, root / "feed", root / "ours", batches)
-        options.say("Spark: stop, repartition, start")
+        options.progress.step("Spark: stop, repartition, start")
         stopped = sparks(spark, root / "feed", root / "spark", batches)
     ratio = live["longest_gap_s"] / live["median_gap_s"]
     return Bench(

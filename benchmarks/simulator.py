@@ -35,8 +35,9 @@ REPEATS = 3
 def run(options: Options) -> Bench:
     """Time both, taking the best of a few repeats, and compare their results with theory."""
     predicted_s = float(Queues.of_network(NETWORK).network_latency(tuple(ALLOCATION.values())))
-    options.say("compiling the simulator")
+    options.progress.doing("compiling the simulator")
     simulate(NETWORK, ALLOCATION, seconds=10.0)
+    options.progress.expect(2 * REPEATS)
     seconds = 20_000.0 if options.quick else 200_000.0
     ours = _best(options, "tidegate", lambda seed: _tidegate(seconds, seed))
     peer_seconds = 300.0 if options.quick else 1_500.0
@@ -59,6 +60,7 @@ def _best(options: Options, name: str, one: Any) -> dict[str, Any]:
     """The fastest of the repeats; the others were disturbed by other work on the machine."""
     rows = []
     for seed in range(REPEATS):
+        options.progress.step(f"{name}, {seed + 1} of {REPEATS}")
         visits, elapsed_s, latency_s = one(seed)
         options.say(f"{name}: {visits / elapsed_s:,.0f} visits/s")
         rows.append((visits / elapsed_s, visits, elapsed_s, latency_s))

@@ -132,7 +132,7 @@ def run(options: Options) -> Bench:
     keys = parse_keys(f"zipf:2000,0.8@{hot_keys}" if hot_keys else "zipf:2000,0.8")
     samples: list[Sample] = []
     with tempfile.TemporaryDirectory(prefix="tidegate-soak-") as scratch:
-        options.say("warming up")
+        options.progress.doing("warming up")
         source = OwnSource(TopicLoad(profile, keys, seconds, seed=1))
         warm_up(source.warm(spark), Path(scratch) / "warm-up", CORES[1])
         checkpoint = Path(scratch) / "soak"
@@ -145,11 +145,12 @@ def run(options: Options) -> Bench:
         )
         assert isinstance(live.loop, ControlLoop)
         until_s = time.monotonic() + seconds
+        options.progress.expect(seconds, takes_s=seconds)
+        options.progress.step("running", seconds)
         try:
             while time.monotonic() < until_s and not live.awaitTermination(SAMPLE_S):
                 samples.append(sample(spark, checkpoint))
-                left_s = until_s - time.monotonic()
-                options.say(f"{max(left_s, 0):.0f} s left, {live.loop.negotiator.asked} cores")
+                options.progress.doing(f"running on {live.loop.negotiator.asked} cores")
         finally:
             live.stop()
         # The loop remembers its last records only, and the first one told the options of the run.
@@ -179,7 +180,7 @@ def judged(
     aims.append(at_most("reversals a minute", found.reversals_a_minute, 1))
     aims.append(at_least("seconds within target", found.within_target or 0.0, 0.9))
     results.append({"what": "core-seconds", "in all": round(found.core_seconds, 1)})
-    options.say("simulating it again")
+    options.progress.doing("simulating it again")
     try:
         again = answer(records, assembly, assembly, warm_up_s=20.0, seeds=3)
     except AskedWrongly as error:  # what was measured is not lost with it

@@ -23,10 +23,11 @@ def run(options: Options) -> Bench:
     light_s = 6.0 if options.quick else 20.0
     spark = session("local[*]", "tidegate bench source")
     results = []
+    options.progress.expect(4)
     for name in ("tidegate arrivals", "spark rate"):
-        options.say(f"{name}: {_FULL_RATE:,d} rows/s in triggers of 2 s")
+        options.progress.step(f"{name}: {_FULL_RATE:,d} rows/s in triggers of 2 s")
         full = _batches(spark, _rows(spark, name, _FULL_RATE), "2 seconds", wanted=batches)
-        options.say(f"{name}: {_LIGHT_RATE:,d} rows/s, as fast as batches go")
+        options.progress.step(f"{name}: {_LIGHT_RATE:,d} rows/s, as fast as batches go")
         light = _batches(spark, _rows(spark, name, _LIGHT_RATE), "0 seconds", for_s=light_s)
         results.append(
             {

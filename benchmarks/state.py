@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 
 import tidegate as tg
 from tidegate.benching import Aim, Bench, Options, at_least
+from tidegate.progress import Progress
 from tidegate.spark.session import session
 
 CORES = 2
@@ -172,7 +173,7 @@ def _durations(query: Any) -> list[float]:
 
 
 def touch_one_percent(
-    spark: SparkSession, root: Path, keys: int, say: Callable[[str], None]
+    spark: SparkSession, root: Path, keys: int, progress: Progress
 ) -> dict[str, Any]:
     """Fill the state with `keys` keys, then time batches that touch one in a hundred."""
     feed = root / "touch"
@@ -192,7 +193,7 @@ def touch_one_percent(
             {"k": pa.array(part).cast(pa.string()), "v": np.ones(len(part), dtype=np.int64)}
         )
         pq.write_table(table, feed / f"{number:05d}.parquet", row_group_size=len(part) // CORES)
-    say(f"filling the state with {keys:,} keys")
+    progress.step(f"filling the state with {keys:,} keys")
     query = run_ours(spark, feed, root / "touch-ck")
     while query.isActive and len(_durations(query)) < fill + 20:
         query.awaitTermination(0.5)
@@ -228,7 +229,7 @@ def _in_turn(
     order = [*fast, *reversed(fast)]
     spent: dict[str, list[float]] = {name: [] for name in fast}
     for turn, name in enumerate(order):
-        options.say(f"{keys:,} keys: {name}")
+        options.progress.step(f"{keys:,} keys: {name}")
         start, allowed_s = contenders[name]
         query = start(spark, root / f"feed-{keys}", root / f"{keys}-{turn}")
         spent[name] += durations(query, batches, allowed_s)[1:]
@@ -243,7 +244,7 @@ def _in_turn(
         )
     for name in contenders:
         if name not in fast:
-            options.say(f"{keys:,} keys: {name}")
+            options.progress.step(f"{keys:,} keys: {name}")
             start, allowed_s = contenders[name]
             query = start(spark, root / f"slow-{keys}", root / f"{keys}-{name}")
             yield name, measure(query, 20_000, 50, allowed_s)
@@ -274,8 +275,10 @@ def run(options: Options) -> Bench:
     sizes = [100_000] if options.quick else [100_000, 1_000_000]
     with tempfile.TemporaryDirectory(prefix="tidegate-bench-") as scratch:
         root = Path(scratch)
-        options.say("warming up")
+        options.progress.doing("warming up")
         _warm(spark, root, contenders)
+        fast = sum(start not in SLOW for start, _ in contenders.values())
+        options.progress.expect(len(sizes) * (fast + len(contenders)) + 1)
         for keys in sizes:
             write_feed(root / f"feed-{keys}", keys, rows, batches)
             write_feed(root / f"slow-{keys}", keys, 20_000, 50)
@@ -292,7 +295,7 @@ def run(options: Options) -> Bench:
             faster = ours / max(per_key, 1.0)
             aims.append(at_least(f"times the per-key Python APIs, {label}", faster, 50))
         many = 1_000_000 if options.quick else 10_000_000
-        touched = touch_one_percent(spark, root, many, options.say)
+        touched = touch_one_percent(spark, root, many, options.progress)
         results.append(touched)
         aims.append(
             Aim(

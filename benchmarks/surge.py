@@ -18,6 +18,8 @@ from tidegate.sim.microbatch.oracle import Oracle
 from tidegate.spark.session import session
 from tidegate.view.summary import summarise
 
+_WARM_UP_S = 30.0
+
 
 def run(options: Options) -> Bench:
     """Run each policy in turn, on the same session."""
@@ -34,10 +36,13 @@ def run(options: Options) -> Bench:
     spark = session("local[16]", "bench-surge")
     results: list[dict[str, Any]] = []
     ours_records: list[Record] = []
-    options.say("warming up: the first contender is to find the JVM as the last one does")
-    run_surge(spark, 30.0, policy="static", cores=peak)
+    options.progress.expect(_WARM_UP_S + seconds * len(contenders))
+    options.progress.step(
+        "warming up: the first contender is to find the JVM as the last one does", _WARM_UP_S
+    )
+    run_surge(spark, _WARM_UP_S, policy="static", cores=peak)
     for name, policy, cores in contenders:
-        options.say(f"{name}: {seconds:.0f} s of load")
+        options.progress.step(f"{name}: {seconds:.0f} s of load", seconds)
         surge = run_surge(spark, seconds, policy=policy, cores=cores)
         found = summarise(surge.records, warm_up_s=WARM_S, static_cores=peak).document()
         results.append(

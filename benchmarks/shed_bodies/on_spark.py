@@ -18,6 +18,8 @@ from tidegate.spark.session import session
 
 SHEDDING, STAGED, NONE = "shedding", "shedding in a Python stage", "none"
 """What was done about the overload."""
+_CALM_S, _STAGED_S, _UNSHED_S = 25.0, 35.0, 40.0
+"""The length of the runs that have no target of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,38 +72,47 @@ def spark_body(options: Options) -> Bench:
     # its rows is a third of a second's target.
     targets_s = (2.0,) if options.quick else (3.0, 2.0, 1.0)
     spark = session(f"local[{TASKS}]", "bench-shed")
-    options.say("warming up")
+    options.progress.doing("warming up")
     warm_up(spark)
+    total_s = sum(_CALM_S + len(factors) * _shed_s(target_s) for target_s in targets_s)
+    total_s += _UNSHED_S + (0.0 if options.quick else _STAGED_S)
+    options.progress.expect(total_s, takes_s=total_s)
     cases: list[Case] = []
     for target_s in targets_s:
-        options.say("what a batch costs besides its rows: 25 s at 0.4 times capacity")
-        calm = run_overload(spark, target_s=2.0, factor=0.4, seconds=25.0, shed=False)
+        options.progress.step("what a batch costs besides its rows, 0.4 times capacity", _CALM_S)
+        calm = run_overload(spark, target_s=2.0, factor=0.4, seconds=_CALM_S, shed=False)
         cases.append(Case(NONE, calm, calm.fixed_s))
         for factor in factors:
             cases.append(_shed(spark, target_s, factor, calm.fixed_s, options))
     if not options.quick:
-        options.say("target 1 s at 2 times capacity, rows not told apart: 35 s")
+        options.progress.step("target 1 s at 2 times capacity, rows not told apart", _STAGED_S)
         staged = run_overload(
-            spark, target_s=1.0, factor=2.0, seconds=35.0, shed=True, told_apart=False
+            spark, target_s=1.0, factor=2.0, seconds=_STAGED_S, shed=True, told_apart=False
         )
         cases.append(Case(STAGED, staged, calm.fixed_s))
-    options.say("without shedding at 1.5 times capacity: 40 s")
-    unshed = run_overload(spark, target_s=2.0, factor=1.5, seconds=40.0, shed=False)
+    options.progress.step("without shedding at 1.5 times capacity", _UNSHED_S)
+    unshed = run_overload(spark, target_s=2.0, factor=1.5, seconds=_UNSHED_S, shed=False)
     cases.append(Case(NONE, unshed, calm.fixed_s))
     spark.stop()
     return Bench("shed", [case.row() for case in cases], _aims(cases, unshed))
 
 
+def _shed_s(target_s: float) -> float:
+    """How long a run takes that sheds."""
+    return 25.0 + 10.0 * target_s
+
+
 def _shed(
     spark: SparkSession, target_s: float, factor: float, fixed_s: float, options: Options
 ) -> Case:
-    seconds = 25.0 + 10.0 * target_s
-    options.say(f"target {target_s:g} s at {factor:g} times capacity: {seconds:.0f} s")
+    seconds = _shed_s(target_s)
+    options.progress.step(f"target {target_s:g} s at {factor:g} times capacity", seconds)
     found = run_overload(spark, target_s=target_s, factor=factor, seconds=seconds, shed=True)
     case = Case(SHEDDING, found, fixed_s)
     options.say(
-        f"  mean latency {found.mean_latency_s:.2f} s, {found.kept_rate:.0f} rows/s kept "
-        f"of {case.allowed_rate:.0f} that the target allows"
+        f"target {target_s:g} s at {factor:g} times capacity: mean latency"
+        f" {found.mean_latency_s:.2f} s, {found.kept_rate:.0f} rows/s kept of"
+        f" {case.allowed_rate:.0f} that the target allows"
     )
     return case
 

@@ -3,6 +3,7 @@
 Every shedder under the same load; how far mean latency is off its target, and how much was kept.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,18 +43,23 @@ def simulated_body(options: Options) -> Bench:
     results: list[dict[str, Any]] = []
     verdicts: dict[str, list[TargetVerdict]] = {name: [] for name in SHEDDERS}
     unaccounted = 0.0
+    cases = len(BODIES) * len(lowest) * len(targets) * len(SHEDDERS)
+    queries = QUERIES[::3] if options.quick else QUERIES
+    crowds = (20,) if options.quick else (20, 80, 200)
+    options.progress.expect(cases + len(queries) + len(crowds) + 1)
     for body in BODIES:
         for low in lowest:
             for target_s in targets:
                 for name in SHEDDERS:
+                    options.progress.step(f"{body}, {name}, target {target_s:g} s, load {low:g}")
                     series = _pooled(body, name, target_s, low, seconds, seeds)
                     found = judge(series, target_s, seconds)
                     verdicts[name].append(found)
                     unaccounted = max(unaccounted, abs(series.balance))
                     results.append(_row(body, name, target_s, low, found))
         options.say(f"{body}: {len(targets) * len(lowest)} cases with {len(SHEDDERS)} shedders")
-    results += _queries(options)
-    many = _together(options)
+    results += _queries(queries, options)
+    many = _together(crowds, options)
     results += [
         {
             "body": "together",
@@ -65,6 +71,7 @@ def simulated_body(options: Options) -> Bench:
         }
         for load, found in many
     ]
+    options.progress.step("cores that come late, and the stated errors")
     slow = shed_until_cores(DEFAULT_SHEDDER)
     results += _until_cores(slow, shed_until_cores(None))
     covered = _coverage(200 if options.quick else 1000)
@@ -131,10 +138,11 @@ def _settled(verdicts: list[TargetVerdict]) -> float:
     return float(np.mean([found.settled for found in verdicts]))
 
 
-def _queries(options: Options) -> list[dict[str, Any]]:
+def _queries(numbers: Sequence[int], options: Options) -> list[dict[str, Any]]:
     """The paper's figures 5 and 6: increasing numbers of queries, with and without a 1 s target."""
     rows = []
-    for queries in QUERIES[::3] if options.quick else QUERIES:
+    for queries in numbers:
+        options.progress.step(f"{queries} queries")
         world = engine_world(queries, 80.0)
         for name in (DEFAULT_SHEDDER, None):
             found = simulate_engine(world, None if name is None else new_shedder(name, 1.0))
@@ -151,10 +159,11 @@ def _queries(options: Options) -> list[dict[str, Any]]:
     return rows
 
 
-def _together(options: Options) -> list[tuple[str, Crowd]]:
+def _together(crowds: Sequence[int], options: Options) -> list[tuple[str, Crowd]]:
     """20 to 200 pipelines with targets of 1, 2 and 4 s, at three times the cores' capacity."""
     found = []
-    for count in (20,) if options.quick else (20, 80, 200):
+    for count in crowds:
+        options.progress.step(f"{count} pipelines that share cores")
         one = crowd(count)
         found.append((f"{count} pipelines", one))
         options.say(f"{count} pipelines on {one.cores} cores: {one.kept:.0%} kept")

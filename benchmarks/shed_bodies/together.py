@@ -10,10 +10,11 @@ from tidegate.spark.session import session
 def together_body(options: Options) -> Bench:
     """Two pipelines with targets of 2 and 4 s, twice as many rows as all cores carry."""
     spark = session(f"local[{CORES}]", "bench-shed")
-    options.say("warming up: 30 s")
-    run_together(spark, (2.0, 4.0), factor=0.3, seconds=30.0)
     seconds = 40.0 if options.quick else 90.0
-    options.say(f"2 pipelines, targets of 2 and 4 s, 2 times capacity: {seconds:.0f} s")
+    options.progress.expect(30.0 + seconds, takes_s=30.0 + seconds)
+    options.progress.step("warming up", 30.0)
+    run_together(spark, (2.0, 4.0), factor=0.3, seconds=30.0)
+    options.progress.step("2 pipelines, targets of 2 and 4 s, 2 times capacity", seconds)
     found = run_together(spark, (2.0, 4.0), factor=2.0, seconds=seconds)
     spark.stop()
     off = max(abs(one.mean_latency_s / one.target_s - 1.0) for one in found)

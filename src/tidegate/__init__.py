@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tidegate.control.notice import Notice
     from tidegate.errors import AskedWrongly, TidegateError
     from tidegate.models.shedding.estimate import (
         Estimate,
@@ -43,6 +44,7 @@ __version__ = "0.1.0.dev0"
 
 _HOMES = {
     "AskedWrongly": "errors",
+    "Notice": "control.notice",
     "TidegateError": "errors",
     "Derived": "pipelines.derived",
     "KeyedBatch": "pipelines.keyed",
@@ -85,6 +87,7 @@ __all__ = [
     "Derived",
     "Estimate",
     "KeyedBatch",
+    "Notice",
     "Run",
     "ShedClass",
     "Stream",

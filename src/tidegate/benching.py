@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tidegate.progress import Progress
+
 
 @dataclass(frozen=True, slots=True)
 class Aim:
@@ -43,7 +45,9 @@ class Options:
     quick: bool = False
     """Run a short form with fewer repetitions; the result has the same form."""
     say: Callable[[str], None] = print
-    """Reports progress, one line at a time; never part of the JSON document."""
+    """Prints a line about what was found so far; never part of the JSON document."""
+    progress: Progress = field(default_factory=Progress)
+    """Is told how much there is to do and which step begins, for a bar with the time left."""
     extra: Mapping[str, str] = field(default_factory=dict)
     """Further `--key value` options of this benchmark."""
 

@@ -1,8 +1,10 @@
 """The command line. Exits with 0, with 1 on failure, or with 2 on wrong usage; no tracebacks."""
 
+import inspect
 import os
 import sys
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
@@ -30,10 +32,14 @@ TRACEBACK = "TIDEGATE_TRACEBACK"
 """Set this environment variable to see the traceback of an unexpected error."""
 STOPPED = 130
 """The exit code that typer ends with on Ctrl-C."""
+BEGIN, LOOK = "Begin here", "Look at a run, while it goes on or later"
+PLAN, MEASURE = "Plan ahead", "Ready-made applications and measurements"
 
 app = typer.Typer(
     name="tidegate",
-    help="Keeps a Spark streaming pipeline inside its latency target with as few cores as it can.",
+    help="Keeps a Spark streaming pipeline inside its latency target with as few cores as it can."
+    "\n\nNew here? `tidegate demo` shows it in two minutes, and `tidegate COMMAND --help` says what"
+    " a command is for, with an example.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -56,7 +62,10 @@ def _root(
     ] = False,
     verbose: Annotated[
         bool,
-        typer.Option("--verbose", help="Print the log of Tidegate's loggers to standard error."),
+        typer.Option(
+            "--verbose",
+            help="Print Tidegate's log, with every decision and its reason, to standard error.",
+        ),
     ] = False,
 ) -> None:
     """Options of every command."""
@@ -64,21 +73,43 @@ def _root(
         log_to_stderr()
 
 
-app.command("demo")(demo)
-app.command("run", context_settings=ARGUMENTS_ARE_ITS_OWN)(run)
-app.command("app")(application)
-app.command("bench", context_settings=FREE_OPTIONS)(bench)
-app.command("calibrate")(calibrate)
-app.command("plan")(plan)
-app.command("simulate")(simulate)
-app.command("state")(state)
-app.command("explain")(explain)
-app.command("page")(page)
-app.command("replay")(replay)
-app.command("whatif")(whatif)
-app.command("backtest")(backtest)
-app.command("paper")(paper)
-app.command("planetlab")(planetlab)
+def _add(name: str, command: Callable[..., None], panel: str, example: str, **more: Any) -> None:
+    """Add a command to a group of the help, with a line to try."""
+    text = f"{unwrapped(inspect.getdoc(command) or '')}\n\nExample:\n\n    {example}"
+    app.command(name, help=text, rich_help_panel=panel, **more)(command)
+
+
+def unwrapped(text: str) -> str:
+    """A docstring with each paragraph on one line: the terminal breaks lines where it ends."""
+    return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
+
+
+_add("demo", demo, BEGIN, "tidegate demo --page")
+_add(
+    "run",
+    run,
+    BEGIN,
+    "tidegate run --target 5s --executors 1:8 job.py clicks",
+    context_settings=ARGUMENTS_ARE_ITS_OWN,
+)
+_add("explain", explain, LOOK, "tidegate explain clicks.ckpt")
+_add("page", page, LOOK, "tidegate page clicks.ckpt")
+_add("replay", replay, LOOK, "tidegate replay clicks.ckpt --target 5s")
+_add("whatif", whatif, LOOK, "tidegate whatif clicks.ckpt --target 5s --cores 1:20")
+_add("state", state, LOOK, "tidegate state clicks.ckpt per_key --limit 5")
+_add("calibrate", calibrate, PLAN, "tidegate calibrate grep --stretch --counts 1,2,4")
+_add("plan", plan, PLAN, "tidegate plan examples/vld.toml --cores 22")
+_add(
+    "simulate",
+    simulate,
+    PLAN,
+    "tidegate simulate examples/vld.toml --allocation extract=10,match=11,aggregate=1",
+)
+_add("backtest", backtest, PLAN, "tidegate backtest worldcup-like --app grep --policy hpa")
+_add("app", application, MEASURE, "tidegate app grep --stretch --seconds 60")
+_add("bench", bench, MEASURE, "tidegate bench planner --quick", context_settings=FREE_OPTIONS)
+_add("paper", paper, MEASURE, "tidegate paper drs table2 --quick")
+_add("planetlab", planetlab, MEASURE, "tidegate planetlab --queries 20,200 --row-time 18us")
 
 
 def _first_line(error: Exception) -> str:
@@ -89,7 +120,7 @@ def _first_line(error: Exception) -> str:
 def main() -> None:
     """The console entry point: turns errors into one sentence and an exit code."""
     try:
-        app()
+        app(prog_name="tidegate")  # else `python -m tidegate` shows that in its usage lines
     except AskedWrongly as error:
         complain(error)
         sys.exit(2)

@@ -52,14 +52,56 @@ def parse_duration(text: str) -> float:
 
 
 def format_duration(seconds: float, *, round_up: bool = False) -> str:
-    """Format a duration with four significant digits, in the unit a person would choose.
+    """Format a duration with three significant digits, in the unit a person would choose.
 
     Use `round_up` for a bound that must still hold when someone types the printed value back in.
     """
-    units = (("s", 1.0), ("ms", 1e3), ("us", 1e6))
-    unit, per_second = next((pair for pair in units if seconds * pair[1] >= 1.0), units[-1])
-    value = seconds * per_second
+    unit, size_s = _unit_of(seconds)
+    value = seconds / size_s
     if round_up and value > 0.0:
-        step = 10.0 ** (math.floor(math.log10(value)) - 3)
-        value = math.ceil(value / step) * step
-    return f"{value:.4g} {unit}"
+        step = 10.0 ** (math.floor(math.log10(value)) - (_DIGITS - 1))
+        value = math.ceil(value / step - 1e-9) * step
+        value += 0.0 if value * size_s >= seconds * (1.0 - 1e-12) else step
+    return f"{_plain(value)} {unit}"
+
+
+def exact_duration(seconds: float) -> str:
+    """Format a duration so that it is the same when it is read again: what a person has set."""
+    for unit, size_s in _LONG:
+        tenths = 10.0 * seconds / size_s
+        if seconds >= 2.0 * size_s and abs(tenths - round(tenths)) < 1e-9:
+            return f"{round(tenths) / 10.0:g} {unit}"
+    unit, size_s = next((pair for pair in _SHORT if seconds >= pair[1]), _SHORT[-1])
+    return f"{seconds / size_s:.12g} {unit}"
+
+
+def format_share(share: float) -> str:
+    """A share in per cent, with a decimal place only where whole numbers would say 0 or 100."""
+    percent = 100.0 * share
+    close = 0.0 < percent < 0.95 or 99.05 <= percent < 100.0
+    return f"{percent:.1f} %" if close else f"{percent:.0f} %"
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 core`, `2 cores`."""
+    return f"{number:,d} {noun}" if number == 1 else f"{number:,d} {noun}s"
+
+
+_DIGITS = 3
+_LONG = (("h", 3600.0), ("min", 60.0))
+"""Units that are chosen from two of them on: 90 s are not 1.5 min."""
+_SHORT = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6))
+
+
+def _unit_of(seconds: float) -> tuple[str, float]:
+    if seconds <= 0.0:
+        return _SHORT[0]
+    long = next((pair for pair in _LONG if seconds >= 2.0 * pair[1]), None)
+    return long or next((pair for pair in _SHORT if seconds >= pair[1]), _SHORT[-1])
+
+
+def _plain(value: float) -> str:
+    """Three significant digits, and never an exponent."""
+    if value >= 10.0 ** (_DIGITS - 1):
+        return f"{value:,.0f}".replace(",", "")
+    return f"{value:.{_DIGITS}g}"

@@ -6,8 +6,11 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 
+from rich.console import Console
+
 from tests.faults.search import defect_of, shrunk
 from tests.faults.world import Course
+from tidegate.view.live.progress import ShownProgress
 
 _CHUNK = 50
 
@@ -32,15 +35,15 @@ def main() -> int:
     wrong: list[int] = []
     done = 0
     chunks = range(given.first, given.first + given.seeds, _CHUNK)
+    # The processes are there before the thread that shows the progress: a fork copies its locks.
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        for found in pool.map(_search, chunks):
-            wrong += found
-            done += _CHUNK
-            took_s = time.monotonic() - begun_s
-            left_s = took_s / done * (len(chunks) * _CHUNK - done)
-            said = f"\r{done} seeds, {len(wrong)} with a defect, about {left_s:.0f} s left   "
-            print(said, end="", file=sys.stderr, flush=True)
-    print(file=sys.stderr)
+        searched = pool.map(_search, chunks)
+        with ShownProgress(Console(stderr=True), "faults") as shown:
+            shown.progress.expect(len(chunks) * _CHUNK)
+            for found in searched:
+                wrong += found
+                done += _CHUNK
+                shown.progress.reached(done, f"{done} seeds, {len(wrong)} with a defect")
     print(f"{done} seeds in {time.monotonic() - begun_s:.0f} s, {len(wrong)} with a defect")
     if wrong:
         print(f"seeds: {', '.join(map(str, wrong[:20]))}")

@@ -1,6 +1,7 @@
 """A filesystem in memory that fails in every way that real ones do, when the world says so."""
 
 import errno
+import hashlib
 import io
 from collections.abc import Callable
 
@@ -15,8 +16,9 @@ INJECTED = "injected fault"
 class Disk(fs.FileSystemHandler):
     """Files in memory behind pyarrow's interface.
 
-    `manner` is "s3" (an object appears when its upload ends and replaces what was there) or "hdfs"
-    (a file grows before everybody's eyes, and a rename does not replace one).
+    `manner` is "s3" (an object appears when its upload ends and replaces what was there, unless it
+    was put under a condition; see `Objects`) or "hdfs" (a file grows before everybody's eyes, and a
+    rename does not replace one).
     """
 
     def __init__(
@@ -145,3 +147,36 @@ class Disk(fs.FileSystemHandler):
 
     copy_file = delete_dir = delete_dir_contents = delete_root_dir_contents = unused
     open_append_stream = unused
+
+
+class Objects:
+    """The puts under a condition of a disk with S3's manners, as `spark.s3.objects` has them."""
+
+    def __init__(self, disk: Disk) -> None:
+        self.disk = disk
+
+    def create(self, path: str, content: bytes) -> bool:
+        return self.replace(path, content, None)
+
+    def read(self, path: str) -> tuple[bytes, str] | None:
+        def effect() -> tuple[bytes, str] | None:
+            found = self.disk.files.get(path)
+            return None if found is None else (found, _etag(found))
+
+        return self.disk._act("read", path, effect)
+
+    def replace(self, path: str, content: bytes, etag: str | None) -> bool:
+        def effect() -> bool:
+            found = self.disk.files.get(path)
+            if (None if found is None else _etag(found)) == etag:
+                self.disk._publish(path, content)
+            return self.disk.files.get(path) == content
+
+        return self.disk._act("write", path, effect)
+
+    def remove(self, path: str) -> None:
+        self.disk._act("delete", path, lambda: self.disk.files.pop(path, None))
+
+
+def _etag(content: bytes) -> str:
+    return hashlib.md5(content, usedforsecurity=False).hexdigest()

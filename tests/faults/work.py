@@ -21,6 +21,7 @@ from tidegate.spark.batch.report import ShedCounts, TaskReport, once
 from tidegate.spark.batch.worker import HASH, ORDER, TASK, packed
 from tidegate.spark.state.layout import shard_of
 from tidegate.spark.state.node_cache import NodeCache
+from tidegate.spark.state.packed_version import PackedVersion
 from tidegate.spark.state.task import Keeper
 from tidegate.spark.state.version import Version
 
@@ -110,8 +111,8 @@ class ImitatedWork:
             self._stage(operator, node),
             self.batch_id,
             self._plan.at_us,
-            self._before[operator],
-            self._plan.operators[operator].route,
+            PackedVersion.of(self._before[operator]),
+            np.array(self._plan.operators[operator].route, dtype=np.int32),
             self._told,
         )
         return lambda: call(pa.table({TASK: [task]}), rows)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import fs
 
-from tests.faults.disk import INJECTED, Disk
+from tests.faults.disk import INJECTED, Disk, Objects
 from tests.faults.pipeline import graph, segments
 from tests.faults.rows import Sequential, kept, source_rows
 from tests.faults.turns import Actor, Killed, Turns
@@ -159,6 +159,7 @@ class World:
     def run(self) -> None:
         """Live through it, and judge it; raises `Defect`."""
         plain, files._filesystem = files._filesystem, self._filesystem_of(files._filesystem)
+        objects, files.objects_of = files.objects_of, self._objects_of
         at_once, files._AT_ONCE = files._AT_ONCE, 1
         kept, epochs.KEPT = epochs.KEPT, self.course.epochs_kept
         sweeps = manifest._SWEEP_EVERY
@@ -171,6 +172,7 @@ class World:
             raise Defect(told + "\n" + "\n".join(self.trace[-400:])) from error
         finally:
             files._filesystem, files._AT_ONCE, epochs.KEPT = plain, at_once, kept
+            files.objects_of = objects
             manifest._SWEEP_EVERY = channel._SWEEP_EVERY = sweeps
             shutil.rmtree(self.caches, ignore_errors=True)
             open_layers.clear()
@@ -183,6 +185,9 @@ class World:
             return (behind, path) if (scheme, mark) == ("sim", "://world") else plain(url)
 
         return by_url
+
+    def _objects_of(self, url: str) -> Objects | None:
+        return Objects(self.disk) if self.course.manner == "s3" else None
 
     def _live(self) -> None:
         """Drivers one after the other, or at once while one of them is paused."""

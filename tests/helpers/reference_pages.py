@@ -31,6 +31,7 @@ GROUPS = {
         "read_state",
     ),
     "Queries that already run": ("attach", "Attachment", "shedding"),
+    "Notices": ("Notice",),
     "Keyed functions": (
         *("count", "sum", "mean", "min", "max", "latest"),
         *("aggregate", "top_n", "window", "sessions"),

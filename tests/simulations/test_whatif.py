@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from tidegate.control.controller import Controller
 from tidegate.control.limits import Limits
 from tidegate.control.record import Record
 from tidegate.control.target import Target
+from tidegate.progress import Progress
 from tidegate.recording import RecordWriter
 from tidegate.sim.microbatch.outcome import Outcome
 from tidegate.sim.microbatch.pipeline import simulate
@@ -105,14 +107,36 @@ def test_it_says_how_far_to_trust_it_before_it_answers(checkpoint: str, ask) -> 
     assert "oracle" in words
 
 
-def test_progress_tells_each_simulation_and_the_self_check_first(records) -> None:
-    said: list[str] = []
+class Seen(Progress):
+    """Remembers what was told, and how far it was then."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[str] = []
+        self.shares: list[float] = []
+
+    def step(self, what: str, weight: float = 1.0) -> None:
+        super().step(what, weight)
+        self.told.append(what)
+
+    def within(self, share: float) -> None:
+        super().within(share)
+        self.shares.append(self.how_far().share or 0.0)
+
+
+def test_progress_advances_with_the_simulated_time(records) -> None:
     made = Assembly.of(records[0].assembly)
     asked = dataclasses.replace(made, target=Target(3.0))
-    answer(records, made, asked, warm_up_s=20.0, seeds=2, say=said.append)
-    once = ["simulating", "1 of 2", "2 of 2"]
-    begins = [*once, "The simulation of the run as it was is off by", *once]
-    assert all(line.startswith(begin) for line, begin in zip(said, begins, strict=True))
+    seen = Seen()
+    answer(records, made, asked, warm_up_s=20.0, seeds=2, progress=seen)
+    assert seen.told == [
+        "simulating the run as it was, 1 of 2",
+        "simulating the run as it was, 2 of 2",
+        "simulating the run with a target of 3 s, 1 of 2",
+        "simulating the run with a target of 3 s, 2 of 2",
+    ]
+    assert seen.shares == sorted(seen.shares)
+    assert len(set(seen.shares)) > len(seen.told)
 
 
 def test_decisions_of_a_dry_run_are_acted_on(tmp_path: Path, ask) -> None:
@@ -136,9 +160,9 @@ def test_it_begins_with_cores_within_the_bounds_asked_for(
     begun: list[int] = []
     real = whatif_answer.simulate
 
-    def watched(where: World, by: Controller) -> Outcome:
+    def watched(where: World, by: Controller, **options: Any) -> Outcome:
         begun.append(where.cores)
-        return real(where, by)
+        return real(where, by, **options)
 
     monkeypatch.setattr(whatif_answer, "simulate", watched)
     made = Assembly.of(records[0].assembly)

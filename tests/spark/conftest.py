@@ -81,6 +81,18 @@ def topic(broker: Broker, request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 @pytest.fixture
+def say_now(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Prints a line while a long test runs, although pytest keeps what tests print."""
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+
+    def say(line: str) -> None:
+        with capture.global_and_fixture_disabled():
+            print(f"\n{line}", end="", flush=True)
+
+    return say
+
+
+@pytest.fixture
 def wait_for() -> WaitFor:
     """Waits until something is true of a running query; raises its own error if it has one."""
 

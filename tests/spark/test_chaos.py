@@ -25,6 +25,7 @@ import tidegate as tg
 from tests.helpers.feed import Feed
 from tests.helpers.places import HELPERS
 from tests.helpers.processes import executors, kill_tree, pass_time, signal_tree, wait_for
+from tests.helpers.rounds import Rounds
 from tests.helpers.small_disk import full, small_disk
 
 pytestmark = [pytest.mark.spark, pytest.mark.chaos]
@@ -213,7 +214,7 @@ def test_state_and_output_survive_the_loss_of_an_executor(tmp_path):
 
 
 @pytest.mark.skipif(ROUNDS == 0, reason="takes a minute for each round; make chaos runs it")
-def test_state_and_output_survive_every_fault(tmp_path):
+def test_state_and_output_survive_every_fault(tmp_path, say_now):
     with ExitStack() as stack:
         disk = stack.enter_context(small_disk(tmp_path / "disk", "256m")) if ROUNDS > 2 else None
         chaos = Chaos(tmp_path, disk)
@@ -221,9 +222,10 @@ def test_state_and_output_survive_every_fault(tmp_path):
         if ROUNDS > 2 and disk is None:
             print("no disk can be mounted here: rounds with full disks are left out")
             kinds = [kind for kind in KINDS if "full" not in kind]
+        rounds = Rounds(ROUNDS, say_now if ROUNDS > 1 else print)
         for number in range(ROUNDS):
             kind = kinds[number % len(kinds)]
-            print(f"round {number + 1} of {ROUNDS}: {kind}", flush=True)
+            rounds.begin(kind)
             chaos.round(number, kind)
         chaos.finish()
         chaos.judge()

@@ -119,6 +119,22 @@ def started(monkeypatch: pytest.MonkeyPatch, wait_for: WaitFor) -> Iterator[Star
         run.stop()
 
 
+def test_the_first_pages_own_function_runs_behind_its_first_block(
+    spark: SparkSession, started: Started, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader who leaves out the second block, which waits for ever, comes to results as well."""
+    monkeypatch.chdir(tmp_path)
+    (page,) = (one for one in PAGES if one.name == "first-pipeline.md")
+    blocks = runnable(page)
+    own = next(one for one in blocks if "def largest" in one.text)
+    names: Names = {"__name__": "page_own", "tg": tg, "spark": spark}
+    for block in (blocks[0], own):
+        exec(compile("\n" * (block.line - 1) + block.text, str(page), "exec"), names)
+    assert [run.name for run in started.runs] == ["clicks", "largest"]
+    largest = tg.read_state("largest.ckpt", "largest").to_pydict()
+    assert len(set(largest["key"])) == len(largest["key"]) > 0
+
+
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if runnable(page)], ids=lambda page: page.name
 )

@@ -99,7 +99,7 @@ def test_version(tidegate) -> None:
 
 
 def test_an_unexpected_error_is_one_sentence(tidegate, monkeypatch) -> None:
-    def broken() -> None:
+    def broken(prog_name: str) -> None:
         raise RuntimeError("\nthe engine stopped\nat line 1\nat line 2")
 
     monkeypatch.setattr("tidegate.cli.app", broken)

@@ -205,8 +205,9 @@ PLAIN = frozenset(
     averages comparison contender deviation mean policies printed usage
     address document network served server shared web
     cluster host port slow standalone
-    answering child client ivy jar kafka produce produced producing relock setting
+    answering child client hadoop hdfs yarn ivy jar kafka produce produced producing relock setting
     config ending flag launch script submit
+    object s3
     """,
     )
 )

@@ -12,14 +12,24 @@ BELOW = {
     "errors": set(),
     "logs": set(),
     "units": {"errors"},
-    "benching": {"errors"},
+    "progress": set(),
+    "benching": {"errors", "progress"},
     "models": {"errors", "units"},
     "forecast": {"errors", "units"},
     "workload": {"errors", "units"},
     "pipelines": {"errors", "units"},
     "control": {"errors", "units", "models", "forecast"},
     "recording": {"errors", "control"},
-    "sim": {"errors", "units", "models", "forecast", "workload", "pipelines", "control"},
+    "sim": {
+        "errors",
+        "units",
+        "progress",
+        "models",
+        "forecast",
+        "workload",
+        "pipelines",
+        "control",
+    },
     "spark": {
         "errors",
         "units",
@@ -32,7 +42,7 @@ BELOW = {
         "logs",
         "view",
     },
-    "view": {"errors", "units", "control"},
+    "view": {"errors", "units", "progress", "control"},
 }
 """What each room may import besides itself. `apps` may import all of these but `benching`,
 `papers` all of them and `apps`, `commands` those and `papers`, and `cli` everything."""
@@ -75,6 +85,7 @@ DOOR = "door"
 ASSEMBLERS = {"assemble", "assembly", "rehearsal", "replay"}
 """The files of the door that may import mechanisms."""
 BESIDE = {
+    ("effect", "sources"): "a cause why cores have no effect may be the source's partitions",
     ("latency", "allocation"): "its planner is DRS's allocator",
     ("learning", "shards"): "the imbalance to expect is the one that the balancer leaves",
     ("placement", "shards"): "a split divides an executor's shards by the balancer's rule",

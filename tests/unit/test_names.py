@@ -42,8 +42,8 @@ def test_a_mechanism_has_the_same_name_in_every_room() -> None:
     known = {
         "queueing", "allocation", "microbatch", "latency", "learning", "batch", "measure", "loop",
         "shards", "state", "placement", "shedding", "capacity", "flow", "sharing", "baselines",
-        "sources", "owner", "kafka", "jars", "program", "sinks",
-        "clusters",
+        "sources", "effect", "notices", "owner", "kafka", "jars", "program", "sinks", "s3",
+        "clusters", "hdfs",
     }  # fmt: skip
     for room in ("models", "control", "spark", "sim"):
         folders = {

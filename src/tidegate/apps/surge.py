@@ -6,7 +6,7 @@ The pipeline has a map that calls a slow service and a keyed count, which both c
 
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -111,6 +111,7 @@ def run_surge(
     shared: bool = False,
     on_record: Callable[[Record], None] | None = None,
     on_failure: Callable[[ControlFailure], None] | None = None,
+    notify: Sequence[str] = (),
 ) -> Surge:
     """Run under a policy until every row that arrived is counted, and verify the counts.
 
@@ -139,6 +140,7 @@ def run_surge(
             policy=policy,
             scale_in_after=SCALE_IN_AFTER,
             shared_checkpoint=shared,
+            notify=notify,
         )
         loop = run.loop
         assert isinstance(loop, ControlLoop)

@@ -1,18 +1,19 @@
 """`tidegate app`: runs one of the papers' applications, and verifies its answers."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
-from tidegate.commands.output import Json, err, out, print_json
+from tidegate.commands.output import Json, err, print_json, print_line, print_table
 from tidegate.commands.recorded_assembly import parse_bounds
 from tidegate.control.names import policy_name
 from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.spark.options import option as start_option
-from tidegate.units import parse_duration
+from tidegate.units import exact_duration, parse_duration
 
 if TYPE_CHECKING:
     from tidegate.apps.application import Application
@@ -25,32 +26,40 @@ WARM_S = 20.0
 
 def app(
     name: Annotated[str | None, typer.Argument(help="An application; without it, a list.")] = None,
-    target: Annotated[str | None, typer.Option(help="The mean latency to keep, as 2s.")] = None,
+    target: Annotated[
+        str | None, typer.Option(help="The mean latency to keep, such as 2s.")
+    ] = None,
     cores: Annotated[str | None, typer.Option(help="FEWEST:MOST cores, such as 2:16.")] = None,
     policy: Annotated[str, typer.Option(help=POLICY.help)] = POLICY.default,
     capacity: Annotated[Path | None, typer.Option(help=CAPACITY.help)] = CAPACITY.default,
     rate: Annotated[
-        str | None, typer.Option(help="Rate profile: constant:13, sine:500+-400/20, csv:FILE, ...")
+        str | None,
+        typer.Option(
+            help="Rows a second: constant:13, sine:500+-400/20 (mean, swing, period in seconds),"
+            " csv:FILE, ..."
+        ),
     ] = None,
     seconds: Annotated[float | None, typer.Option(help="How many seconds rows arrive for.")] = None,
     stretch: Annotated[
         bool,
         typer.Option(
             "--stretch",
-            help="Let each operator take a stated time per tuple, by waiting, so that many tasks"
-            " are as fast as many cores: the paper's, or a modelled one where it prints none.",
+            help="Let each operator wait for every row, as if it called a slow service; then many"
+            " tasks on a laptop are as fast as on many cores. How long is taken from the paper, or"
+            " modelled where it does not say.",
         ),
     ] = False,
     cut: Annotated[
         bool,
         typer.Option(
             "--cut",
-            help="Make each operator a segment of its own, as in Storm; sse is cut once, behind its"
-            " transactor.",
+            help="Make each operator a streaming query of its own, so that each has its own pace;"
+            " sse is cut once, behind its transactor.",
         ),
     ] = False,
     split: Annotated[
-        str | None, typer.Option(help="Tasks of the operators at the start, such as 10:11:1.")
+        str | None,
+        typer.Option(help="Tasks that the operators begin with, in their order, such as 10:11:1."),
     ] = None,
     option: Annotated[
         list[str] | None,
@@ -66,10 +75,11 @@ def app(
     seed: Annotated[int, typer.Option(help="Seed of the generated rows.")] = 1,
     json: Json = False,
 ) -> None:
-    """Run an application of the papers under a load, watch it, and verify its answers.
+    """Run a ready-made streaming application under a load, watch it, and verify its answers.
 
-    Each computes real answers from rows that it generates, and they are compared with a sequential
-    reference over the same rows.
+    Without a name it lists them: counts of words and clicks, a stock exchange, logos in a video,
+    decision trees and others, most of them from research papers. Each computes real answers from
+    rows that it makes up, and they are compared with those of a simple program over the same rows.
     """
     # Imported here because Spark takes a second to import, which would slow down `--help`.
     from tidegate.apps.application import Settings
@@ -126,7 +136,7 @@ def app(
     err.print(f"starting Spark on {master} ...", highlight=False, markup=False)
     spark = session(master, f"tidegate app {name}")
     try:
-        with LiveView(err, target_s, f"tidegate app {name}") as live:
+        with LiveView(err, target_s, f"tidegate app {name}", seconds=duration_s) as live:
             ran = run_application(
                 spark,
                 chosen,
@@ -207,16 +217,17 @@ def _print_list(known: "list[Application]", json: bool) -> None:
         ]
         print_json({"apps": rows})
         return
-    table = Table("name", "paper", "about", "load", "target")
+    table = Table("name", "what it computes", "rows a second")
+    table.add_column("target", justify="right")
     for one in known:
-        table.add_row(one.name, one.paper, one.about, one.rate, one.target)
-    out.print(table)
+        table.add_row(one.name, one.about, one.rate, exact_duration(parse_duration(one.target)))
+    print_table(table)
     options = Table("name", "--option", "meaning")
     for one in known:
         for option, meaning in one.options.items():
             options.add_row(one.name, option, meaning)
-    out.print(options)
-    out.print("tidegate app NAME runs one; tidegate app --help has the options.")
+    print_table(options)
+    print_line("tidegate app NAME runs one; tidegate app --help has the options.")
 
 
 def _tell(ran: "ApplicationRun", asked: dict[str, Any], picture: str, json: bool) -> None:
@@ -226,11 +237,11 @@ def _tell(ran: "ApplicationRun", asked: dict[str, Any], picture: str, json: bool
 
     title = f"tidegate app {ran.name}"
     summary = summarise(ran.records, warm_up_s=min(WARM_S, ran.seconds / 3))
+    summary = replace(summary, arrived_rows=ran.arrived)  # which is known exactly here
     verdict = ran.verdict
     document: dict[str, Any] = {
         **asked,
         **summary.document(),
-        "arrived": ran.arrived,
         "verified": None if verdict is None else verdict.correct,
         "verdict": None if verdict is None else verdict.said,
         "figures": {} if verdict is None else dict(verdict.figures),
@@ -242,16 +253,14 @@ def _tell(ran: "ApplicationRun", asked: dict[str, Any], picture: str, json: bool
     if json:
         print_json(document)
     else:
-        out.print(summary.table(title))
+        print_table(summary.table(title))
+        lines = [summary.headline]
         if asked["stretched"]:
-            out.print(
-                "stretched: operators waited until their time per tuple was over (the paper's, or"
-                " modelled where it prints none)"
-            )
-        said = "ended before all rows were processed" if verdict is None else verdict.said
-        out.print(said, highlight=False)
-        if picture:
-            out.print(f"picture: {picture}", highlight=False)
+            lines.append("Operators waited for every row, as --stretch asks for.")
+        lines.append("ended before all rows were processed" if verdict is None else verdict.said)
+        lines += [f"picture: {picture}"] if picture else []
+        for line in lines:
+            print_line(line)
     if verdict is None:
         raise KeyboardInterrupt  # the command line ends with the code for it
     if not verdict.correct:

@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 from numpy.typing import NDArray
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from tidegate.commands.output import Json, err, out, print_json
+from tidegate.commands.output import Json, print_json, print_line, print_table, progress
 from tidegate.control.names import DEFAULT_MACHINE_POLICY
 from tidegate.errors import AskedWrongly
 from tidegate.units import parse_duration
 
 if TYPE_CHECKING:  # scipy and numba take seconds to import, which would slow down `tidegate --help`
-    from tidegate.sim.capacity.backtest import Score
     from tidegate.sim.capacity.cluster import Cluster, ClusterRun
     from tidegate.sim.capacity.measured_application import MeasuredApplication
     from tidegate.view.pages.backtest import Shown
@@ -39,30 +37,37 @@ def backtest(
     trace: Annotated[
         str,
         typer.Argument(
-            help="CSV with header minute,count and a row per minute; or worldcup-like, "
-            "tweets-like, flights-like, which need no file."
+            help="A CSV file with the header minute,count and a row for each minute; or a made-up"
+            " week, which needs no file: worldcup-like, tweets-like or flights-like."
         ),
     ],
     app: Annotated[
         str | None,
-        typer.Option(help="One of the paper's eight applications, or all.", show_default="all"),
+        typer.Option(
+            help="Which modelled application the load is for, such as grep; or all.",
+            show_default="all",
+        ),
     ] = None,
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help="A policy: for machines its name or table III number, or all; for a simulated"
-            " pipeline what start() takes, such as latency; may be repeated. Write"
-            f" pipeline:{DEFAULT_MACHINE_POLICY} for one that exists for both.",
+            help="Who decides; may be repeated. For machines: priced-capacity, hpa, ds2,"
+            " spark-dynamic-allocation, static-peak, ground-truth (perfect hindsight), 0 to 7 (of"
+            " the MST paper), or all. On a simulated pipeline: what start() takes, such as"
+            f" latency; write pipeline:{DEFAULT_MACHINE_POLICY} for one that exists for both.",
             show_default=DEFAULT_MACHINE_POLICY,
         ),
     ] = None,
     rho: Annotated[
-        float, typer.Option(help="QoS target of policies for machines, in [0.5, 1).")
+        float,
+        typer.Option(
+            help="The share of minutes in which the machines should be enough, from 0.5 to below 1."
+        ),
     ] = 0.95,
     seeds: Annotated[
         int | None,
         typer.Option(
-            help="Number of random draws of capacity noise to average over.",
+            help="What machines can do varies at random; so many runs are averaged.",
             show_default="5; 1 with a policy on a pipeline, which takes minutes",
         ),
     ] = None,
@@ -79,8 +84,8 @@ def backtest(
     capacity: Annotated[
         Path | None,
         typer.Option(
-            help="A file of what a pipeline was measured to process, in place of the paper's"
-            " applications; the trace is scaled to what its most cores sustain."
+            help="A file that tidegate calibrate has written, in place of the modelled"
+            " applications; the load is scaled to what its most cores can take."
         ),
     ] = None,
     json: Json = False,
@@ -88,7 +93,17 @@ def backtest(
         Path | None, typer.Option(help="Write load, machines and backlog as one HTML file.")
     ] = None,
 ) -> None:
-    """Replay a week of load against scaling policies: QoS (MST eq. 22) and cost (eq. 23, 24)."""
+    """Try scaling policies on a week of load: how often each had too few machines, and the cost.
+
+    The load is a number of rows for each minute. Minute by minute, a policy decides how many
+    machines to have, without knowing what comes. The table says in which share of the minutes they
+    were enough (QoS), what they cost compared with perfect hindsight and with always having enough
+    for the peak, how far the work fell behind, and how often their number changed.
+
+    How much a number of machines can do is modelled for eight applications (--app), or measured by
+    tidegate calibrate (--capacity). Policies that run on Spark, such as latency, decide every few
+    seconds on a simulated pipeline instead; a week takes them minutes.
+    """
     from tidegate.models.capacity.machines import check_target
     from tidegate.sim.capacity.applications import CapacityCase, applications
     from tidegate.sim.capacity.backtest import (
@@ -126,33 +141,41 @@ def backtest(
     if plot is not None and plot.is_dir():
         raise AskedWrongly(f"--plot {plot} is a directory: name a file, such as week.html.")
     shared = TraceForecasts(load_trace(trace))
-    scores: list[Score] = []
-    with _progress() as progress:
-        task = progress.add_task("forecasting the trace", total=None)
-        shared.prepare(names)
-        progress.update(task, description="replaying", total=len(names) * len(apps) * seeds)
-        for score in grid(shared, names, apps, seeds, rho, pipeline=pipeline):
-            scores.append(score)
-            progress.advance(task)
+    with progress("backtest") as told:
+        scores = list(
+            grid(shared, names, apps, seeds, rho, pipeline=pipeline, progress=told.progress)
+        )
         if plot is not None:
-            progress.update(task, description="drawing", total=None)
-            shown = [
-                _shown(name, *run_one(name, apps[0], 0, rho, shared, pipeline=pipeline))
-                for name in names
-            ]
-            write_plot(shown, f"{trace}, rho {rho:g}", plot)
+            told.progress.expect(len(names))
+            drawn = []
+            for name in names:
+                told.progress.step(f"running {name} again for the plot")
+                ran = run_one(
+                    name,
+                    apps[0],
+                    0,
+                    rho,
+                    shared,
+                    pipeline=pipeline,
+                    on_share=told.progress.within if runs_on_pipeline(name) else lambda _: None,
+                )
+                drawn.append(_shown(name, *ran))
+            write_plot(drawn, f"{trace}, rho {rho:g}", plot)
     table = sorted(rows(scores), key=lambda row: (-row["qos"], row["cost_vs_truth"]))
     if json:
         print_json({"rows": [{field: row[field] for field in ROW_FIELDS} for row in table]})
         return
-    title = f"{trace}, rho {rho:g}, seeds: {seeds}"
+    runs = "one run each" if seeds == 1 else f"mean of {seeds} runs each"
+    title = f"{trace}, {runs}"
     if slow:
-        title += f"; on a pipeline: mean latency {target}, a tick of {tick}"
-    out.print(_table(table, title))
+        title += f"; on a pipeline: mean latency {target}, a decision every {tick}"
+    unit = "MB" if capacity is None else "rows"
+    print_table(_table(table, title, unit))
     if len(apps) > 1:
-        out.print(_table(_over_applications(table), "mean over the applications"))
+        print_table(_table(_over_applications(table), "mean over the applications", unit))
+    _explain(rho, on_pipeline=slow)
     if plot is not None:
-        out.print(f"Plot of {apps[0].name}: {plot}")
+        print_line(f"plot of {apps[0].name}: {plot}")
 
 
 def _measured(capacity: Path) -> "MeasuredApplication":
@@ -192,17 +215,6 @@ def _shown(policy: str, body: "Cluster", run: "ClusterRun") -> "Shown":
     )
 
 
-def _progress() -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=err,
-        transient=True,
-    )
-
-
 def _over_applications(table: list[dict[str, Any]]) -> list[dict[str, Any]]:
     means = []
     for policy in dict.fromkeys(row["policy"] for row in table):
@@ -216,32 +228,41 @@ def _over_applications(table: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(means, key=lambda row: (-row["qos"], row["cost_vs_truth"]))
 
 
-def _table(table: list[dict[str, Any]], title: str) -> Table:
-    drawn = Table(title=title, title_justify="left", padding=(0, 0))
+def _table(table: list[dict[str, Any]], title: str, unit: str) -> Table:
+    drawn = Table(title=title, title_justify="left")
     for column in ("application", "policy"):
-        drawn.add_column(column, overflow="fold")
+        drawn.add_column(column)
     on_pipeline = any(row["within_target"] is not None for row in table)
-    columns = ["QoS %", "/ truth", "/ peak", "backlog", "scalings"]
-    for column in [*columns, "in target %"] if on_pipeline else columns:
-        drawn.add_column(column, justify="right", no_wrap=True)
-    drawn.caption = (
-        "cost in machine-minutes / ground truth and / static peak; largest backlog in MB"
-        " (with --capacity in rows)"
-    )
-    drawn.caption_justify = "left"
+    columns = ["QoS", "cost / hindsight", "cost / peak", f"backlog, {unit}", "changes"]
+    for column in [*columns, "on time"] if on_pipeline else columns:
+        drawn.add_column(column, justify="right")
     for row in table:
         drawn.add_row(
             row["app"],
             row["policy"],
-            f"{row['qos']:.2f}",
-            f"{row['cost_vs_truth']:.3f}",
-            f"{row['cost_vs_peak']:.3f}",
+            _percent(row["qos"]),
+            f"{row['cost_vs_truth']:.3g}",
+            f"{row['cost_vs_peak']:.3g}",
             f"{row['max_backlog']:,.0f}",
             f"{row['scalings']:.0f}",
-            *_share(row["within_target"], shown=on_pipeline),
+            *([_percent(row["within_target"])] if on_pipeline else []),
         )
     return drawn
 
 
-def _share(value: float | None, *, shown: bool) -> list[str]:
-    return ["" if value is None else f"{value:.2f}"] if shown else []
+def _explain(rho: float, *, on_pipeline: bool) -> None:
+    """Say what the columns are, for somebody who sees them for the first time."""
+    lines = [
+        f"QoS: minutes in which the machines were enough (asked for: {100 * rho:g} %)",
+        "cost: machine-minutes, over those of a policy that knows the future, and over those of"
+        " the most machines all week",
+        "backlog: the most work that waited; changes: of the number of machines",
+    ]
+    if on_pipeline:
+        lines.append("on time: the share of the time within the latency target")
+    for line in lines:
+        print_line(line)
+
+
+def _percent(value: float | None) -> str:
+    return "" if value is None else f"{value:.1f} %"

@@ -12,7 +12,7 @@ from rich.table import Table
 
 import tidegate
 from tidegate.benching import Bench, Options
-from tidegate.commands.output import Json, err, out, print_json
+from tidegate.commands.output import Json, print_json, print_line, print_table, progress
 from tidegate.errors import AskedWrongly, TidegateError, nearest
 
 FREE_OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True}
@@ -21,25 +21,27 @@ FREE_OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 def bench(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="A benchmark, or `list`.")] = "list",
+    name: Annotated[str, typer.Argument(help="A benchmark; `list` names them all.")] = "list",
     quick: Annotated[
         bool, typer.Option("--quick", help="Run a short version, for a first look.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Run a benchmark, or `list` them all. Other --KEY VALUE options go to the benchmark."""
+    """Run one of Tidegate's own benchmarks, and say which of its aims were met.
+
+    Without a name it lists them. Benchmarks are in the repository, so this needs a checkout. Other
+    --KEY VALUE options go to the benchmark.
+    """
     known = _benchmarks()
     if name == "list":
         _print_list(known, json)
         return
     if name not in known:
         raise AskedWrongly(f"there is no benchmark '{name}'{nearest(name, known)}")
-    options = Options(
-        quick=quick,
-        say=lambda line: err.print(line, highlight=False, markup=False),
-        extra=_pairs(context.args),
-    )
-    answer = _load(known[name])(options)
+    extra = _pairs(context.args)
+    with progress(f"bench {name}") as shown:
+        options = Options(quick=quick, say=shown.say, progress=shown.progress, extra=extra)
+        answer = _load(known[name])(options)
     if json:
         print_json(asdict(answer))
     else:
@@ -102,26 +104,40 @@ def _print_list(known: dict[str, Path], json: bool) -> None:
     table = Table("benchmark", "what it measures", title_justify="left")
     for name, text in described.items():
         table.add_row(name, text)
-    out.print(table)
+    print_table(table)
 
 
 def _print_tables(answer: Bench) -> None:
     columns = list(dict.fromkeys(key for result in answer.results for key in result))
-    results = Table(*columns, title=f"{answer.bench}: results", title_justify="left")
+    headings = map(_heading, columns)
+    results = Table(*headings, title=f"{answer.bench}: what was measured", title_justify="left")
     for result in answer.results:
         results.add_row(*(_cell(result.get(column)) for column in columns))
-    out.print(results)
-    aims = Table("aim", "value", "wanted", "met", title="aims", title_justify="left")
+    print_table(results)
+    aims = Table("aim", title="aims", title_justify="left")
+    for heading in ("value", "wanted", "met"):
+        aims.add_column(heading, justify="right")
     for aim in answer.aims:
         met = "[green]yes[/green]" if aim.met else "[red]no[/red]"
         aims.add_row(aim.name, _cell(aim.value), aim.aim, met)
-    out.print(aims)
-    out.print(", ".join(f"{key} {value}" for key, value in answer.machine.items()))
+    print_table(aims)
+    machine = ", ".join(f"{key} {value}" for key, value in answer.machine.items())
+    print_line(f"measured on: {machine}")
+
+
+_UNITS = {"s": "s", "ms": "ms", "us": "us", "bytes": "bytes", "percent": "%"}
+
+
+def _heading(name: str) -> str:
+    """The name of a result as a heading: `median_ms` is `median, ms`."""
+    words = name.replace("_per_s", "/s").split("_")
+    unit = _UNITS.get(words[-1]) if len(words) > 1 else None
+    return " ".join(words) if unit is None else f"{' '.join(words[:-1])}, {unit}"
 
 
 def _cell(value: Any) -> str:
     if isinstance(value, bool) or value is None:
         return "" if value is None else ("yes" if value else "no")
     if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
     return f"{value:,d}" if isinstance(value, int) else str(value)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidegate.commands.app import parse_extra
-from tidegate.commands.output import Json, err
+from tidegate.commands.output import Json, err, progress
 from tidegate.errors import AskedWrongly
 from tidegate.units import parse_duration
 
@@ -29,13 +29,15 @@ def calibrate(
     ] = "1,2,3,4,6",
     check: Annotated[
         str | None,
-        typer.Option(help="Numbers of cores to measure as well, and to compare with the fit."),
+        typer.Option(
+            help="Further numbers of cores to measure, to see how far off predictions are."
+        ),
     ] = None,
     repeats: Annotated[int, typer.Option(help="How often each number is measured.")] = 2,
     target: Annotated[
         str | None,
         typer.Option(
-            help="A mean latency: also predict the throughput within it.",
+            help="Also predict how many rows a second are possible within this mean latency.",
             show_default="that of the application",
         ),
     ] = None,
@@ -50,24 +52,35 @@ def calibrate(
         str, typer.Option(help="How long a micro-batch is to take; its rows follow from that.")
     ] = "2s",
     k: Annotated[
-        int, typer.Option("--k", help="K: a measurement ends when so many of the last N samples")
+        int,
+        typer.Option(
+            "--k",
+            help="When a measurement is over: of the last --n micro-batches, so many were about as"
+            " fast as the one before them.",
+        ),
     ] = 4,
-    n: Annotated[int, typer.Option("--n", help="N: of so many")] = 5,
+    n: Annotated[
+        int, typer.Option("--n", help="How many of the last micro-batches --k looks at.")
+    ] = 5,
     delta: Annotated[
-        float, typer.Option(help="are within this share of the sample before.")
+        float, typer.Option(help="What counts as about as fast: 0.05 is a difference of 5 %.")
     ] = 0.05,
     most_samples: Annotated[
-        int, typer.Option(help="A measurement that does not converge ends after so many samples.")
+        int, typer.Option(help="A measurement that does not get steady ends after so many batches.")
     ] = 30,
     validations: Annotated[
-        int, typer.Option(help="At most so many numbers are measured where the curves disagree.")
+        int,
+        typer.Option(
+            help="At most so many further numbers of cores are measured, where two possible curves"
+            " differ most."
+        ),
     ] = 2,
     stretch: Annotated[
         bool,
         typer.Option(
             "--stretch",
-            help="Let each operator of an application take the paper's time per tuple, by waiting,"
-            " so that many tasks are as fast as many cores.",
+            help="Let each operator of an application wait for every row, as if it called a slow"
+            " service; then many tasks on a laptop are as fast as on many cores.",
         ),
     ] = False,
     option: Annotated[
@@ -94,11 +107,13 @@ def calibrate(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Measure the maximum sustainable throughput of a pipeline on numbers of cores, as MST does.
+    """Measure how many rows a second a pipeline can process on different numbers of cores.
 
-    A source that is always full drives it on each number of cores until its throughput has
-    converged. Two curves are fitted, and one is chosen. The capacity file is for start, plan,
-    backtest and whatif. Ctrl-C keeps what was measured.
+    The pipeline is given rows as fast as it takes them, on one number of cores after the other,
+    each until its throughput is steady. A curve through the measurements predicts the other
+    numbers. The result is a capacity file: tidegate plan says by it how many cores a load needs,
+    and start, backtest and whatif read it as well. That takes some minutes; Ctrl-C keeps what was
+    measured so far.
     """
     # Imported here because Spark takes a second to import, which would slow down `--help`.
     from tidegate.apps.capacity.calibrate import calibrate as measure
@@ -132,8 +147,9 @@ def calibrate(
         _say(note)
     spark = session(master, f"tidegate calibrate {flow.name}")
     try:
-        with CalibrationProgress(err, flow.name, plan) as progress:
-            found = measure(spark, flow, plan, on_step=progress.step, on_measured=progress.measured)
+        with progress(f"calibrate {flow.name}") as shown:
+            told = CalibrationProgress(shown, plan)
+            found = measure(spark, flow, plan, on_step=told.step, on_measured=told.measured)
     finally:
         spark.stop()
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ from typing import Any
 from rich.table import Table
 
 from tidegate.apps.capacity.calibration import CapacityCalibration
-from tidegate.commands.output import out, print_json
+from tidegate.commands.output import print_json, print_line, print_table
 from tidegate.models.capacity.fitted import PredictedThroughput
 from tidegate.units import format_duration
 
@@ -86,9 +86,9 @@ def _print(
     found: CapacityCalibration, target_s: float | None, notes: Sequence[str], file: Path
 ) -> None:
     fit, measured = found.fit(), found.measured
-    within = "" if target_s is None else f"within {format_duration(target_s)}"
+    within = "" if target_s is None else f"predicted within {format_duration(target_s)}"
     table = Table(title=f"{found.name}: rows per second", title_justify="left")
-    for column in ("cores", "measured", "predicted", "95 % between", "std. error", within):
+    for column in ("cores", "measured", "predicted", "95 % between", "standard error", within):
         if column:
             table.add_column(column, justify="right")
     used = {one.cores: one.use for one in found.runs}
@@ -103,7 +103,7 @@ def _print(
             f"{one.standard_error:,.0f}",
             *([] if target_s is None else ["" if bounded is None else f"{bounded:,.0f}"]),
         )
-    out.print(table)
+    print_table(table)
     _line(f"{fit.curve or 'Bayesian model'} ({fit.reason})")
     _line(
         f"measured with batches of about {format_duration(found.plan.batch_s)}, of which"
@@ -119,11 +119,11 @@ def _print(
         )
     open_ended = sorted({one.cores for one in found.runs if not one.converged})
     if open_ended:
-        _line(f"not converged: {', '.join(map(str, open_ended))} cores")
+        _line(f"throughput never got steady on {', '.join(map(str, open_ended))} cores")
     for note in notes:
         _line(note)
     _line(f"capacity file: {file}")
 
 
 def _line(text: str) -> None:
-    out.print(text, highlight=False, markup=False)
+    print_line(text)

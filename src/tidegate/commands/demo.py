@@ -1,16 +1,18 @@
 """`tidegate demo`: a pipeline that holds its latency target through a surge."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tidegate.commands.oracle import oracle_of
-from tidegate.commands.output import Json, err, out, print_json
+from tidegate.commands.output import Json, err, print_json, print_line, print_table
 from tidegate.commands.page import DEFAULT_PORT, open_page
 from tidegate.control.names import policy_name
 from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.spark.options import option
+from tidegate.units import format_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,23 +20,32 @@ if TYPE_CHECKING:
     from tidegate.apps.surge import Surge
     from tidegate.control.control_failure import ControlFailure
     from tidegate.control.record import Record
+    from tidegate.sim.microbatch.oracle import Oracle
     from tidegate.spark.master import Master
     from tidegate.view.live.page.shared import PlaceOnPage
     from tidegate.view.live.terminal import LiveView
+    from tidegate.view.summary import Summary
 
 POLICY = option("policy")
+NOTIFY = option("notify")
 
 
 def demo(
     seconds: Annotated[float, typer.Option(help="How many seconds rows arrive for.")] = 90.0,
     rate: Annotated[
         str | None,
-        typer.Option(help="Rate profile instead of the surge: sine:500+-400/20, csv:FILE, ..."),
+        typer.Option(
+            help="Another load than the surge: constant:300, sine:500+-400/20 (rows a second: mean,"
+            " swing, period in seconds), csv:FILE, ...",
+            show_default=False,
+        ),
     ] = None,
-    master: Annotated[str, typer.Option(help="The Spark master.")] = "local[16]",
+    master: Annotated[
+        str, typer.Option(help="Where Spark runs; local[16]: here, with up to 16 tasks at once.")
+    ] = "local[16]",
     policy: Annotated[str, typer.Option(help=POLICY.help)] = POLICY.default,
     picture: Annotated[
-        str, typer.Option(help="Where to write the picture; an empty name writes none.")
+        str, typer.Option(help="Where to write the picture of the run; an empty name writes none.")
     ] = "out/demo.html",
     seed: Annotated[int, typer.Option(help="Seed of the random keys.")] = 1,
     kafka: Annotated[
@@ -46,11 +57,15 @@ def demo(
     port: Annotated[
         int, typer.Option(help="Port of the live page; 0 takes any free one.")
     ] = DEFAULT_PORT,
+    notify: Annotated[list[str] | None, typer.Option(help=NOTIFY.help, show_default=False)] = None,
     json: Json = False,
 ) -> None:
-    """Run a pipeline whose load rises fourfold and falls again, and watch it hold its target.
+    """Watch a pipeline keep its latency target while its load rises fourfold and falls again.
 
-    Its operators sleep, as when they call a slow service, so 16 tasks speed up on a few cores.
+    It starts Spark on this machine, sends rows through a small pipeline for 90 seconds, and shows
+    what is measured and decided. At the end there is a summary, a picture, and a check that every
+    row was counted. The operators sleep, as when they call a slow service, so that more tasks help
+    even on a machine with few cores.
     """
     if not 0.1 <= seconds <= 86_400.0:
         raise AskedWrongly(
@@ -59,11 +74,13 @@ def demo(
     # Imported here because Spark takes a second to import, which would slow down `--help`.
     from tidegate.apps.surge import CORES, TARGET_S, run_surge
     from tidegate.spark.master import parse_master
+    from tidegate.spark.notices.receivers import notify_settings
     from tidegate.spark.session import session
     from tidegate.view.live.terminal import LiveView
     from tidegate.workload.parse import parse_profile
 
     policy = policy_name(policy)
+    notify_settings({"notify": notify or (), "notify_after": option("notify_after").default})
     profile = None if rate is None else parse_profile(rate)
     where = parse_master(master)
     most = min(CORES[1], where.cores or CORES[1])
@@ -76,7 +93,7 @@ def demo(
     )
     spark = session(master, "tidegate demo", kafka=kafka)
     try:
-        with LiveView(err, TARGET_S, "tidegate demo") as live:
+        with LiveView(err, TARGET_S, "tidegate demo", seconds=seconds) as live:
             shown, failed = _shown(live, place)
             surge = run_surge(
                 spark,
@@ -88,6 +105,7 @@ def demo(
                 kafka=kafka,
                 on_record=shown,
                 on_failure=failed,
+                notify=notify or (),
             )
     finally:
         spark.stop()
@@ -130,6 +148,25 @@ def _require_kafka(place: "Master") -> None:
     broker_jars()
 
 
+def _lines(surge: "Surge", summary: "Summary", least: "Oracle | None", *, kafka: bool) -> list[str]:
+    """The run in a sentence, whether its counts are right, and what would have been enough."""
+    same = "are the same as" if surge.verified else "DIFFER FROM"
+    with_what = "those that were sent to Kafka" if kafka else "those of a batch job over these rows"
+    lines = [
+        summary.headline,
+        f"{surge.counted:,} of {surge.arrived:,} rows are counted; the counts {same} {with_what}.",
+    ]
+    if least is not None:
+        times = summary.core_seconds / least.core_seconds
+        within = format_share(least.within)
+        only = "" if least.within > 0.99 else f" (and been on time {within} of the time)"
+        lines.append(
+            f"Who knows the future could have done with {least.core_seconds:,.0f}"
+            f" core-seconds{only}; this run used {times:.2f} times as many."
+        )
+    return lines
+
+
 def _tell(surge: "Surge", asked: dict[str, Any], picture: str, json: bool) -> None:
     """Write the picture, print the figures, and fail if the state is wrong."""
     from tidegate.apps.surge import WARM_S
@@ -138,11 +175,11 @@ def _tell(surge: "Surge", asked: dict[str, Any], picture: str, json: bool) -> No
 
     warm_s = min(WARM_S, surge.seconds / 3)
     summary = summarise(surge.records, warm_up_s=warm_s, static_cores=surge.peak_cores)
+    # All rows are known exactly here, and every figure of the demo is to be the same.
+    summary = replace(summary, arrived_rows=surge.arrived, rows=surge.counted)
     document: dict[str, Any] = {
         **asked,
         **summary.document(),
-        "rows": surge.counted,
-        "arrived": surge.arrived,
         "shed": 0,
         "verified": surge.verified,
     }
@@ -160,22 +197,10 @@ def _tell(surge: "Surge", asked: dict[str, Any], picture: str, json: bool) -> No
     if json:
         print_json(document)
     else:
-        out.print(summary.table("tidegate demo"))
-        same = "equals" if surge.verified else "DIFFERS FROM"
-        out.print(
-            f"{surge.arrived:,} rows arrived, {surge.counted:,} are counted; the state {same} "
-            + ("what was produced" if asked["kafka"] else "a batch recomputation"),
-            highlight=False,
-        )
-        if least is not None:
-            times = summary.core_seconds / least.core_seconds
-            only = "" if least.within > 0.99 else f", for {least.within:.0%} of the time on target"
-            out.print(
-                f"an oracle that knows the future would have used {least.core_seconds:,.0f} "
-                f"core-seconds{only}; this run used {times:.2f} times as many",
-                highlight=False,
-            )
+        print_table(summary.table("tidegate demo"))
+        for line in _lines(surge, summary, least, kafka=asked["kafka"]):
+            print_line(line)
         if picture:
-            out.print(f"picture: {picture}", highlight=False)
+            print_line(f"picture: {picture}")
     if not surge.verified:
         raise TidegateError("the state differs from a count of the same rows outside the pipeline")

@@ -1,8 +1,8 @@
 """Flags of a command that are made from declared options: name, help and default are said once."""
 
 import inspect
-from collections.abc import Callable, Sequence
-from typing import Annotated, Any, TypeVar, get_origin
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -50,6 +50,6 @@ def _flag(option: Declared, text: str) -> Any:
     said = typer.Option(help=text.replace("`", ""), show_default=shown, metavar=metavar)
     if bool in (option.type, *getattr(option.type, "__args__", ())):
         return Annotated[bool | None, said]
-    if get_origin(option.type) is Sequence:
+    if option.several:
         return Annotated[list[str] | None, said]
     return Annotated[str | None, said]

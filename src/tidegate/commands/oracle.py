@@ -1,13 +1,14 @@
 """The least core-seconds that would have held the target of a recorded run."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly
 
 if TYPE_CHECKING:
     from tidegate.sim.microbatch.oracle import Oracle
+    from tidegate.view.hindsight.hindsight import Best
 
 
 def oracle_of(records: Sequence[Record]) -> "Oracle | None":
@@ -27,6 +28,38 @@ def oracle_of(records: Sequence[Record]) -> "Oracle | None":
     except AskedWrongly:
         return None
     return found if found.core_seconds > 0.0 else None
+
+
+def best_of(records: Sequence[Record]) -> "Best | None":
+    """The oracles of all runs of a checkpoint together; None if one of them cannot be told.
+
+    An oracle holds one target within one pair of bounds, so it says nothing of a run whose target
+    or bounds were changed while it ran.
+    """
+    from tidegate.control.replay import runs_of
+    from tidegate.view.hindsight.hindsight import Best
+
+    core_seconds, held_s, seconds, estimated = 0.0, 0.0, 0.0, False
+    for run in runs_of(records):
+        found = None if _changed(run) else oracle_of(run)
+        if found is None:
+            return None
+        lasted_s = sum(record.measurement.interval_s for record in run)
+        core_seconds += found.core_seconds
+        held_s += found.within * lasted_s
+        seconds += lasted_s
+        estimated |= found.estimated
+    return Best(core_seconds, held_s / max(seconds, 1e-9), estimated)
+
+
+def _changed(run: Sequence[Record]) -> bool:
+    """Whether the target or the bounds of a run were changed."""
+    told: list[Any] = [
+        (record.assembly["target"], record.assembly["bounds"])
+        for record in run
+        if record.assembly is not None
+    ]
+    return any(one != told[0] for one in told)
 
 
 def least_core_seconds(records: Sequence[Record]) -> float | None:

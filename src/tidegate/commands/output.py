@@ -5,7 +5,11 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
+
+from tidegate.commands.table import fitted
+from tidegate.view.live.progress import ShownProgress
 
 out = Console()
 """For results."""
@@ -18,6 +22,21 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document inst
 def print_json(document: dict[str, Any]) -> None:
     """Print the one JSON document of a command."""
     print(json.dumps(document, indent=2, allow_nan=False))
+
+
+def print_table(table: Table) -> None:
+    """Print a table of results, so that it fits the terminal and no word is cut."""
+    out.print(fitted(table, out))
+
+
+def print_line(line: str) -> None:
+    """Print a line of results as plain text: broken between words on a terminal, else whole."""
+    out.print(Text(line), soft_wrap=not out.is_terminal)
+
+
+def progress(name: str) -> ShownProgress:
+    """How far a long command is, on standard error: with it, nothing comes between the results."""
+    return ShownProgress(err, name)
 
 
 def complain(error: Exception) -> None:

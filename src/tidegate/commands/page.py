@@ -33,10 +33,10 @@ def page(
         typer.Option(help="The address to listen on; other machines' browsers need a token."),
     ] = "127.0.0.1",
 ) -> None:
-    """Serve a live page of recorded runs, and follow them while they go on. Ctrl-C ends it.
+    """Show a run in a browser: latency, load, cores and decisions, followed while it goes on.
 
     The page is made from the records in the checkpoint, so the run may be in another process, on
-    another machine, or over. Prometheus finds the same numbers at /metrics.
+    another machine, or over. Prometheus finds the same numbers at /metrics. Ctrl-C ends it.
     """
     followed = {}
     for checkpoint in checkpoints:

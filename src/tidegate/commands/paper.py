@@ -7,7 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from tidegate.commands.app import parse_extra
-from tidegate.commands.output import Json, err, out, print_json
+from tidegate.commands.output import Json, print_json, print_line, print_table, progress
 from tidegate.errors import AskedWrongly, check_options, nearest
 
 if TYPE_CHECKING:
@@ -16,9 +16,14 @@ if TYPE_CHECKING:
 
 def paper(
     paper: Annotated[
-        str | None, typer.Argument(help="drs, elasticutor, overload, mst, flink-er.")
+        str | None,
+        typer.Argument(
+            help="Whose: drs, elasticutor, overload, mst or flink-er; without it, a list."
+        ),
     ] = None,
-    figure: Annotated[str | None, typer.Argument(help="Such as fig6 or table2.")] = None,
+    figure: Annotated[
+        str | None, typer.Argument(help="Which one, such as fig6; without it, a list.")
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Run a short version, for a first look.")
     ] = False,
@@ -32,11 +37,12 @@ def paper(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Run a figure or a table of one of the five papers, and show ours beside the paper's.
+    """Run an experiment of one of the research papers behind Tidegate, and compare the results.
 
-    Without arguments, all of them are listed: what they show, on Spark or simulated, how long they
-    take, and the last result. Results and pages go to out/papers; those of a short version or with
-    options are kept beside the full ones. It fails if the answers of a run were wrong.
+    Each figure or table is run with Tidegate, on Spark or in a simulator, and what was found is
+    shown beside what the paper prints. Without arguments, all are listed: what they show, how long
+    they take, and the last result. Results and pages go to out/papers; those of a short version or
+    with options are kept beside the full ones. It fails if the answers of a run were wrong.
     """
     # Imported here because experiments import Spark, which would slow down `--help`.
     from tidegate.commands.paper_answer import body_of, tell
@@ -56,14 +62,15 @@ def paper(
     chosen = known[figure]
     extra = parse_extra(option or [])
     check_options(extra, chosen.options, f"{paper} {figure}")
-    asked = Asked(quick=quick, say=_say, extra=extra)
-    takes = "" if quick else f", about {chosen.minutes:g} minutes"
-    _say(f"{paper} {figure}: {chosen.about} ({body_of(chosen, asked)}{takes})")
-    tell(chosen, chosen.run(asked), asked, json)
-
-
-def _say(line: str) -> None:
-    err.print(line, highlight=False, markup=False)
+    with progress(f"paper {paper} {figure}") as shown:
+        asked = Asked(quick=quick, say=shown.say, progress=shown.progress, extra=extra)
+        takes = "" if quick else f", about {chosen.minutes:g} minutes"
+        shown.say(f"{paper} {figure}: {chosen.about} ({body_of(chosen, asked)}{takes})")
+        if not quick:
+            shown.progress.expect(1.0, takes_s=60.0 * chosen.minutes)
+            shown.progress.step("running")
+        found = chosen.run(asked)
+    tell(chosen, found, asked, json)
 
 
 def _print_list(listed: "list[Figure]", json: bool) -> None:
@@ -85,15 +92,18 @@ def _print_list(listed: "list[Figure]", json: bool) -> None:
     if json:
         print_json({"rows": rows})
         return
-    table = Table("paper", "figure", "what it shows", "body", "minutes", "status", "last result")
-    for row in rows:
-        shown = [value for name, value in row.items() if name != "options"]
-        table.add_row(*("-" if value is None else escape(f"{value}") for value in shown))
-    out.print(table)
+    from tidegate.commands.paper_answer import BODIES
+
+    table = Table("paper", "figure", "what it shows", "runs", "minutes", "last result")
+    for one, row in zip(listed, rows, strict=True):
+        result = "-" if row["last"] is None else escape(f"{row['last']}")
+        about, minutes = escape(one.about), f"{one.minutes:g}"
+        table.add_row(one.paper, one.figure, about, BODIES[one.body], minutes, result)
+    print_table(table)
     if any(one.options for one in listed):
         options = Table("paper", "figure", "--option", "meaning")
         for one in listed:
             for name, meaning in one.options.items():
                 options.add_row(one.paper, one.figure, name, escape(meaning))
-        out.print(options)
-    out.print("tidegate paper PAPER FIGURE runs one; --quick runs a short version.")
+        print_table(options)
+    print_line("tidegate paper PAPER FIGURE runs one; --quick runs a short version.")

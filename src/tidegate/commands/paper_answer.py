@@ -8,14 +8,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from tidegate.benching import Aim
-from tidegate.commands.output import out, print_json
+from tidegate.commands.output import print_json, print_line, print_table
 from tidegate.errors import TidegateError
 from tidegate.papers.figure import Asked, Figure, Findings, Value
 from tidegate.papers.last_results import keep, place
 from tidegate.view.figures import only_finite, rounded
 from tidegate.view.pages.paper import PaperPage, write_paper
 
-BODIES = {"spark": "on Spark", "simulated": "simulated", "measured": "measured by itself"}
+BODIES = {"spark": "on Spark", "simulated": "simulated", "measured": "without Spark"}
 """Where an experiment runs, in words."""
 STRETCHED = (
     "Operators are stretched: after their real work they wait until the time per tuple is over, so"
@@ -90,13 +90,13 @@ def body_of(chosen: Figure, asked: Asked) -> str:
 
 def _print_tables(chosen: Figure, found: Findings, asked: Asked, file: Path) -> None:
     title = f"{chosen.paper} {chosen.figure}: {chosen.about} ({body_of(chosen, asked)})"
-    table = Table("", "paper", "ours", title=escape(title), title_justify="left")
+    table = Table("what", "paper", "ours", title=escape(title), title_justify="left")
     for one in found.compared:
         table.add_row(*(escape(cell) for cell in (one.name, _cell(one.paper), _cell(one.ours))))
-    out.print(table)
+    print_table(table)
     lines = [f"{_met(aim)}: {_aim(aim)}" for aim in found.aims]
     for line in (*lines, *found.notes, f"picture: {file}"):
-        out.print(line, highlight=False, markup=False)
+        print_line(line)
 
 
 def _aim(aim: Aim) -> str:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from tidegate.commands.output import Json, out, print_json
+from tidegate.commands.output import Json, print_json, print_line, print_table
 from tidegate.errors import AskedWrongly, nearest
-from tidegate.units import format_duration, parse_duration
+from tidegate.units import format_duration, format_share, parse_duration
 
 if TYPE_CHECKING:  # NumPy, SciPy and Numba take a second to import, which would slow down `--help`
     from tidegate.control.allocation.allocate import CoreAllocation
@@ -19,34 +19,47 @@ if TYPE_CHECKING:  # NumPy, SciPy and Numba take a second to import, which would
 def plan(
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="FILE.toml", help="A file that describes the network."),
+        typer.Argument(
+            metavar="FILE.toml",
+            help="The operators and their rates; docs/commands.md describes it.",
+        ),
     ] = None,
     cores: Annotated[
-        int | None, typer.Option("--cores", help="Total cores, allocated for the lowest latency.")
+        int | None, typer.Option("--cores", help="Cores to divide for the lowest latency.")
     ] = None,
     latency: Annotated[
         str | None,
         typer.Option("--latency", help="Mean latency to reach with the fewest cores: 500ms, 2s."),
     ] = None,
     model: Annotated[
-        str, typer.Option("--model", help="mmk, or gigk for irregular arrivals and services.")
+        str,
+        typer.Option(
+            "--model",
+            help="mmk: rows come and take their time at random; gigk: as irregularly as the file"
+            " says.",
+        ),
     ] = "mmk",
     capacity: Annotated[
         Path | None,
-        typer.Option(help="Instead of a network: what a pipeline was measured to process."),
+        typer.Option(help="Instead of FILE.toml: a file that tidegate calibrate has written."),
     ] = None,
     rate: Annotated[
         float | None, typer.Option(help="With --capacity: rows per second to sustain.")
     ] = None,
     qos: Annotated[
-        float, typer.Option(help="With --capacity: the probability that the cores are enough.")
+        float, typer.Option(help="With --capacity: how sure it should be, from 0.5 to below 1.")
     ] = 0.95,
     json: Json = False,
 ) -> None:
-    """Find the lowest latency with a number of cores, or the fewest cores for a latency.
+    """Compute how many cores a pipeline needs, and how to divide them among its operators.
 
-    With --capacity, find the fewest cores for a rate, or the rate that a number of cores sustains;
-    --latency is then the mean latency within which.
+    FILE.toml says how many rows come in, how many a core of each operator processes, and how rows
+    go from one operator to the next. With --cores, these cores are divided for the lowest latency;
+    with --latency, it is the fewest cores that reach it. Nothing runs: queueing theory gives the
+    answer at once.
+
+    With --capacity it goes by what tidegate calibrate has measured instead: the fewest cores for
+    --rate rows a second, or the rate that --cores can take, both within --latency if it is given.
     """
     if capacity is not None:
         from tidegate.commands.plan_capacity import plan_capacity
@@ -90,25 +103,25 @@ def plan(
         return
     _print_table(network.names, queues, answer)
     spare = f" ({cores - answer.total} would not help)" if cores and cores > answer.total else ""
-    out.print(
-        f"{answer.total} cores{spare}: mean latency {format_duration(answer.latency_s)} ({chosen})",
-        highlight=False,
+    print_line(
+        f"{answer.total} cores{spare}: mean latency {format_duration(answer.latency_s)}"
+        f" (model {chosen})"
     )
 
 
 def _print_table(names: Sequence[str], queues: "Queues", answer: "CoreAllocation") -> None:
     table = Table("operator", title=None)
-    for column in ("rate /s", "cores", "utilisation", "latency", "latency share"):
+    for column in ("rows/s", "cores", "busy", "latency", "of the whole"):
         table.add_column(column, justify="right")
     parts_s = queues.visit_ratio * queues.latency(answer.cores)
     used = queues.utilisation(answer.cores)
     for index, name in enumerate(names):
         table.add_row(
             name,
-            f"{queues.arrival_rate[index]:.4g}",
+            f"{queues.arrival_rate[index]:.3g}",
             str(answer.cores[index]),
-            f"{used[index]:.1%}",
+            format_share(used[index]),
             format_duration(parts_s[index]),
-            f"{parts_s[index] / answer.latency_s:.1%}",
+            format_share(parts_s[index] / answer.latency_s),
         )
-    out.print(table)
+    print_table(table)

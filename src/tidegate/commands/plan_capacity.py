@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from scipy.special import ndtri
 
-from tidegate.commands.output import out, print_json
+from tidegate.commands.output import print_json, print_line
 from tidegate.errors import AskedWrongly
 from tidegate.models.capacity.machines import check_target, machines_for
 from tidegate.models.capacity.measured import MeasuredCapacity, read_capacity
@@ -50,18 +50,16 @@ def plan_capacity(
         print_json(asdict(found))
         return
     if found.rows_per_s <= 0.0:
-        out.print(
+        print_line(
             f"{found.cores} cores: the samples vary too much to promise any rate with probability"
             f" {qos:g}; {found.expected_rows_per_s:,.0f} rows/s expected. Measure more samples, or"
-            " give a lower --qos.",
-            highlight=False,
+            " give a lower --qos."
         )
         return
     within = "" if latency is None else f" within a mean latency of {format_duration(latency_s)}"
-    out.print(
+    print_line(
         f"{found.cores} cores: {found.rows_per_s:,.0f} rows/s{within} with probability {qos:g};"
-        f" {found.expected_rows_per_s:,.0f} expected",
-        highlight=False,
+        f" {found.expected_rows_per_s:,.0f} expected"
     )
 
 
@@ -88,7 +86,7 @@ def planned(
     if latency_s < least_s:
         raise AskedWrongly(
             f"--latency {format_duration(latency_s)}: even without rows, a micro-batch on {cores}"
-            f" cores takes too long for it; give {format_duration(least_s)} or more"
+            f" cores takes too long for it; give {format_duration(least_s, round_up=True)} or more"
         )
     return CapacityPlan(
         cores=cores,

@@ -1,27 +1,28 @@
 """`tidegate planetlab`: more and more queries over one stream, held to a latency by shedding."""
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
 from tidegate.apps.planetlab.options import query_numbers
-from tidegate.commands.output import Json, err, out, print_json
+from tidegate.commands.output import Json, print_json, print_line, print_table, progress
 from tidegate.errors import AskedWrongly, TidegateError
-from tidegate.units import parse_duration
+from tidegate.units import format_duration, format_share, parse_duration
 from tidegate.view.figures import only_finite
 
-_COLUMNS = (
-    "queries",
-    "mean_latency_s",
-    "last_latency_s",
-    "kept_share",
-    "cpu_percent",
-    "offered",
-    "kept",
-    "shed",
-    "verified",
-)
+_COLUMNS: dict[str, tuple[str, Callable[[Any], str]]] = {
+    "queries": ("queries", lambda value: f"{value:,}"),
+    "mean_latency_s": ("mean latency", format_duration),
+    "last_latency_s": ("latency at the end", format_duration),
+    "kept_share": ("rows kept", format_share),
+    "cpu_percent": ("CPU", lambda value: f"{value:.0f} %"),
+    "offered": ("rows offered", lambda value: f"{value:,}"),
+    "shed": ("dropped", lambda value: f"{value:,}"),
+    "verified": ("answers", lambda value: "right" if value else "WRONG"),
+}
+"""The values that are shown, with their headings, and how each is written."""
 
 
 def planetlab(
@@ -29,7 +30,7 @@ def planetlab(
         str, typer.Option(help="How many queries ask at once, with one run for each number.")
     ] = "20,100,200",
     target: Annotated[
-        str, typer.Option(help="Mean time from a row's arrival to its results, to be held.")
+        str, typer.Option(help="The mean time to keep, from a row's arrival to its results.")
     ] = "2s",
     seconds: Annotated[
         float, typer.Option(help="How long each run takes; the first ten are not judged.")
@@ -41,25 +42,26 @@ def planetlab(
     row_time: Annotated[
         str | None,
         typer.Option(
-            help="What a row takes in each query, by waiting, such as 18us; by default it is as"
-            " fast as it is. With 18us two cores keep up with about 90 queries."
+            help="Let a row take this long in each query, by waiting. With 18us, two cores keep up"
+            " with about 90 queries; without it, with about a thousand."
         ),
     ] = None,
     shedding: Annotated[
         bool,
-        typer.Option(help="Whether rows may be dropped to hold the target; if not, it is missed."),
+        typer.Option(help="Whether rows may be dropped; if not, the target is missed."),
     ] = True,
     cores: Annotated[int, typer.Option(help="Cores that the queries share.")] = 2,
     seed: Annotated[int, typer.Option(help="Seed of the generated series and keys.")] = 1,
     json: Json = False,
 ) -> None:
-    """Average the CPU use of ten nodes every second, for more queries than the machine can carry.
+    """Watch rows being dropped, just as many as needed to keep too much work on time.
 
-    Each node sends 50, 100, 150 and again 100 rows a second, ten seconds at a time, and every query
-    works on every row. When that is too much, rows are dropped at random before the queries see
-    them, just enough to hold the target. Every query's answers are checked against the rows that
-    were kept, and every dropped row is counted; it fails if an answer is wrong. The load is that of
-    the overload paper.
+    Ten computers report their CPU use, each 50, 100, 150 and again 100 times a second for ten
+    seconds. Every query averages all of it, so more queries are more work for each row. When it is
+    more than the machine can do, rows are dropped at random before the queries see them, and the
+    mean latency stays at the target. Dropped rows are counted, and all answers are checked against
+    the rows that were kept; it fails if one is wrong. The load is that of a research paper on
+    overload, whose data came from PlanetLab, a network of computers for research.
     """
     numbers = query_numbers(queries)
     target_s = parse_duration(target)
@@ -79,21 +81,22 @@ def planetlab(
     rows: list[dict[str, Any]] = []
     interrupted = False
     try:
-        for place, number in enumerate(numbers):
-            left = f"; {len(numbers) - place - 1} more after it" if len(numbers) > 1 else ""
-            err.print(f"{number} queries: {seconds:g} s{left}", highlight=False)
-            found: Planetlab = run_planetlab(
-                spark,
-                readings,
-                queries=number,
-                seconds=seconds,
-                target_s=target_s,
-                shed=shedding,
-                cores=cores,
-                seed=seed,
-                row_s=row_s,
-            )
-            rows.append(only_finite(found.document()))
+        with progress("planetlab") as shown:
+            shown.progress.expect(len(numbers), takes_s=len(numbers) * seconds)
+            for number in numbers:
+                shown.progress.step(f"{number} queries for {seconds:g} s")
+                found: Planetlab = run_planetlab(
+                    spark,
+                    readings,
+                    queries=number,
+                    seconds=seconds,
+                    target_s=target_s,
+                    shed=shedding,
+                    cores=cores,
+                    seed=seed,
+                    row_s=row_s,
+                )
+                rows.append(only_finite(found.document()))
     except KeyboardInterrupt:
         interrupted = True
     finally:
@@ -111,16 +114,17 @@ def _print_rows(rows: list[dict[str, Any]], target_s: float, shedding: bool, jso
     if json:
         print_json({"target_s": target_s, "shedding": shedding, "rows": rows})
         return
-    title = f"planetlab, target {target_s:g} s, {'shedding' if shedding else 'no shedding'}"
-    table = Table(*_COLUMNS, title=title, title_justify="left")
+    how = "rows may be dropped" if shedding else "no row is dropped"
+    title = f"planetlab, target {format_duration(target_s)}, {how}"
+    headings = [heading for heading, _ in _COLUMNS.values()]
+    table = Table(*headings, title=title, title_justify="left")
     for row in rows:
-        table.add_row(*(_cell(row[name]) for name in _COLUMNS))
-    out.print(table)
+        cells = [
+            "" if row[name] is None else written(row[name])
+            for name, (_, written) in _COLUMNS.items()
+        ]
+        table.add_row(*cells)
+    print_table(table)
     for row in rows:
-        out.print(f"{row['queries']} queries: {row['verdict']}", highlight=False, markup=False)
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    return ("yes" if value else "NO") if isinstance(value, bool) else f"{value:,}"
+        said = f"{row['queries']} queries: {row['verdict']}"
+        print_line(said)

@@ -19,7 +19,7 @@ from tidegate.units import parse_duration
 Capacity = Annotated[
     Path | None,
     typer.Option(
-        help="A file of what the pipeline was measured to process, for mst-0 to mst-7 and"
+        help="A file that tidegate calibrate has written, for the policies mst-0 to mst-7 and"
         " priced-capacity."
     ),
 ]

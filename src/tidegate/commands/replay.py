@@ -1,6 +1,7 @@
 """`tidegate replay`: decides a recorded run again, with the same or another policy or target."""
 
 import dataclasses
+import itertools
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -8,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tidegate.commands.checkpoint import read_checkpoint
-from tidegate.commands.output import Json, out, print_json
+from tidegate.commands.output import Json, print_json, print_line, print_table, progress
 from tidegate.commands.recorded_assembly import Capacity, assembly_of_run, parse_bounds
 from tidegate.control.decision import Decision
 from tidegate.view.changes import words_of
@@ -36,20 +37,26 @@ def replay(
     capacity: Capacity = None,
     json: Json = False,
 ) -> None:
-    """Decide a run again from its records, and show both decisions where they differ.
+    """Show what another policy, target or range of cores would have decided in a recorded run.
 
-    Without options, the decisions are the same as the recorded ones, because a decision is a pure
-    function of the measurements. With another policy, target or bounds, each decision is what that
-    controller would have asked for on the measurements of the real run.
+    It is given the measurements of the real run, tick by tick, and both decisions are shown where
+    they differ. What its decisions would have led to is not known here; tidegate whatif simulates
+    that. Without options the decisions are the recorded ones: the same measurements always give the
+    same decision.
     """
     # Imported here because it loads every policy, which would slow down `tidegate --help`.
     from tidegate.control.replay import replay_runs
 
     reading = read_checkpoint(checkpoint)
-    runs = replay_runs(
-        reading.records,
-        lambda first: assembly_of_run(first, policy, target, parse_bounds(cores), capacity),
-    )
+    with progress("replay") as shown:
+        ticks = itertools.count(1)
+        shown.progress.expect(len(reading.records))
+        shown.progress.doing(f"{len(reading.records):,} ticks")
+        runs = replay_runs(
+            reading.records,
+            lambda first: assembly_of_run(first, policy, target, parse_bounds(cores), capacity),
+            lambda: shown.progress.reached(next(ticks)),
+        )
     document = _document(runs)
     if json:
         print_json({**document, "left_out": list(reading.left_out)})
@@ -95,7 +102,7 @@ def _print(number: int, of: int, run: "list[Replayed]") -> None:
     differing = [one for one in run if not one.same]
     which = f"run {number} of {of}: " if of > 1 else ""
     same = f"{which}{len(run):,} ticks, {len(run) - len(differing):,} with the same decision"
-    out.print(Text(same), soft_wrap=True)
+    print_line(same)
     if not differing:
         return
     table = Table(title="Where they differ", title_justify="left", show_lines=True)
@@ -109,6 +116,6 @@ def _print(number: int, of: int, run: "list[Replayed]") -> None:
             Text(f"{words_of(one.record)}: {one.record.decision.reason}"),
             Text(f"{words_of(again)}: {one.decision.reason}"),
         )
-    out.print(table)
+    print_table(table)
     if len(differing) > ROWS:
-        out.print(f"... and {len(differing) - ROWS:,} more; --json prints all")
+        print_line(f"... and {len(differing) - ROWS:,} more; --json prints all")

@@ -8,6 +8,7 @@ from rich.console import Console
 
 import tidegate
 from tidegate.commands.option_flags import takes_flags
+from tidegate.commands.table import fitted
 from tidegate.spark.options import ProgramOptions, declared
 
 if TYPE_CHECKING:
@@ -56,10 +57,12 @@ def run(
     ] = False,
     **options: Any,
 ) -> None:
-    """Run a PySpark program as it is, and keep all its streaming queries within a target.
+    """Run a PySpark program as it is, and keep its streaming queries within a latency target.
 
-    Executors are scaled as by tidegate.attach. Output, errors and exit code are the program's;
-    what Tidegate says goes to standard error, and its records to out/run/SCRIPT.
+    Tidegate watches all streaming queries of the program, and asks Spark for more or fewer
+    executors. Output, errors and exit code are the program's own. What Tidegate says goes to
+    standard error, and what it measured and decided to out/run/SCRIPT, for tidegate explain and
+    tidegate page. With --dry-run it only says what it would do.
     """
     # Imported here because Spark takes a second to import, which would slow down `--help`.
     from tidegate.spark.program.config_file import ConfigFile, over
@@ -112,8 +115,14 @@ def _tell(
         if any(record.measurement.segments for record in records)
     ]
     for records in measured:
-        console.print(summarise(records).table(f"tidegate run {settings.script.name}"))
+        summary = summarise(records)
+        table = summary.table(f"tidegate run {settings.script.name}")
+        console.print(fitted(table, console))
+        lines.say(summary.headline)
     if measured:
-        lines.say(f"records are in {settings.records}, for tidegate explain and tidegate replay")
+        lines.say(
+            f"what was measured and decided is in {settings.records}; tidegate explain and tidegate"
+            " page show it"
+        )
     else:
         lines.say("no streaming query ran for as long as a tick, so nothing was measured")

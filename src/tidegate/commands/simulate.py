@@ -1,10 +1,10 @@
 """`tidegate simulate`: the latency of an allocation, simulated and as the model predicts it."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tidegate.commands import simulate_options as given
-from tidegate.commands.output import Json, err, print_json
+from tidegate.commands.output import Json, err, print_json, progress
 from tidegate.commands.simulate_answer import Prediction, document, latency_by_step, print_tables
 from tidegate.models.queueing.network import SOURCE, Network
 
@@ -31,10 +31,12 @@ def simulate(
     step: given.Step = 60.0,
     as_json: Json = False,
 ) -> None:
-    """Simulate a network with an allocation, and compare with the queueing model.
+    """Simulate row by row how long rows take through a pipeline with given cores.
 
-    The latency is the time until every tuple derived from an external one is processed. The sum
-    over visits is what the model (DRS eq. 4) predicts; the two differ where a tuple branches.
+    The file is that of tidegate plan, which computes the same by a formula; the table shows both.
+    The latency of a row lasts until everything derived from it is processed. The visit sum adds up
+    the time at all operators, which is what the formula predicts; the two differ where one row
+    becomes several.
     """
     from tidegate.commands.networkfile import read_network
     from tidegate.sim.queueing import network as simulator
@@ -52,8 +54,9 @@ def simulate(
     _warn_of(unstable, cores)
     each = given.parse_distribution(services) if services is not None else None
     network = _as_simulated(network, coming, each)
-    with _progress() as told:
-        task = told.add_task("simulating", total=1.0)
+    with progress("simulate") as told:
+        told.progress.expect(1.0)
+        told.progress.doing(f"{seconds:,.0f} s of the network's time")
         found = simulator.simulate(
             network,
             cores,
@@ -63,7 +66,7 @@ def simulate(
             arrivals=coming,
             services={} if each is None else dict.fromkeys(network.names, each),
             emission=way,
-            progress=lambda share: told.update(task, completed=share),
+            progress=told.progress.reached,
         )
     steps = latency_by_step(found, coming)
     prediction = None if coming.rates else Prediction(network, vector)
@@ -105,16 +108,3 @@ def _seconds_by_default(network: Network) -> float:
 
     tuples = max(TUPLES_AT_LEAST, VISITS_BY_DEFAULT / max(float(visit_ratios(network).sum()), 1.0))
     return tuples / network.rate
-
-
-def _progress() -> Any:
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TimeRemainingColumn(),
-        console=err,
-        transient=True,
-        disable=not err.is_terminal,
-    )

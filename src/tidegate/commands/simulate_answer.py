@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from tidegate.commands.output import out
+from tidegate.commands.output import out, print_line, print_table
 from tidegate.models.queueing.network import Network
+from tidegate.units import format_share
 
 if TYPE_CHECKING:  # scipy and numba take a second to import, which would slow down `--help`
     from tidegate.sim.queueing.arrivals import ArrivalProcess
@@ -107,38 +108,42 @@ def print_tables(
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("operator", no_wrap=True)
     model = prediction.title if prediction else "model"
-    for title in ("cores", "rate/s", "busy", "wait ms", "visit ms", model, "queue", "scv a, s"):
-        table.add_column(title, justify="right", no_wrap=True)
+    headings = ("cores", "rows/s", "busy", "wait, ms", "wait and work, ms", f"{model}, ms")
+    for title in (*headings, "rows waiting", "scv of gaps", "scv of work"):
+        table.add_column(title, justify="right")
     predicted_s = prediction.sojourn_s if prediction else [math.nan] * len(found.stations)
     for station, sojourn_s in zip(found.stations, predicted_s, strict=True):
         table.add_row(
             station.name,
             str(station.cores),
-            f"{station.arrival_rate:.4g}",
-            f"{station.utilisation:.1%}",
+            f"{station.arrival_rate:.3g}",
+            format_share(station.utilisation),
             *(_shown(value) for value in (station.mean_wait_s, station.mean_sojourn_s, sojourn_s)),
             f"{station.mean_queue:.3g}",
-            f"{station.arrival_scv:.3g}, {station.service_scv:.3g}",
+            f"{station.arrival_scv:.3g}",
+            f"{station.service_scv:.3g}",
         )
-    out.print(table)
+    print_table(table)
     if steps:
         _print_steps(steps)
     lines = [
         "",
-        f"latency    {_interval(found.latency)} ms, until every derived tuple is done;"
-        f" p95 {_shown(found.quantile_s(0.95))}, p99 {_shown(found.quantile_s(0.99))}",
-        f"visit sum  {_interval(found.visit_sum)} ms, over all visits"
+        f"latency    {_interval(found.latency)} ms, until all that follows from a row is done;"
+        f" 95 % of rows within {_shown(found.quantile_s(0.95))} ms, 99 % within"
+        f" {_shown(found.quantile_s(0.99))} ms",
+        f"visit sum  {_interval(found.visit_sum)} ms, added up over all operators"
         + (f"; {prediction.title} predicts {_shown(prediction.latency_s)}" if prediction else ""),
-        f"{found.completed:,} tuples in {found.seconds:.6g} simulated seconds, seed {found.seed};"
-        f" +- is the {found.latency.confidence:.0%} interval of the mean",
+        f"{found.completed:,} rows in {found.seconds:,.0f} simulated seconds, seed {found.seed};"
+        f" the mean is within +- with {format_share(found.latency.confidence)} certainty;"
+        " scv: 0 is regular, 1 random",
     ]
     for line in lines:
-        out.print(line, highlight=False, soft_wrap=True)
+        print_line(line)
 
 
 def _print_steps(steps: list[dict[str, Any]]) -> None:
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for title in ("step", "rate/s", "tuples", "latency ms"):
+    for title in ("step", "rows/s", "rows", "latency, ms"):
         table.add_column(title, justify="right")
     for number, step in enumerate(steps, start=1):
         latency_ms = step["latency_ms"]
@@ -149,7 +154,7 @@ def _print_steps(steps: list[dict[str, Any]]) -> None:
             "-" if latency_ms is None else f"{latency_ms:,.1f}",
         )
     out.print()
-    out.print(table)
+    print_table(table)
 
 
 def _interval(found: "ConfidenceInterval") -> str:
@@ -160,4 +165,4 @@ def _shown(seconds: float) -> str:
     """Milliseconds for a table; a dash for an unbounded queue."""
     if not math.isfinite(seconds):
         return "-"
-    return f"{1e3 * seconds:,.1f}" if seconds < 100.0 else f"{1e3 * seconds:,.0f}"
+    return f"{1e3 * seconds:.3g}" if seconds < 0.1 else f"{1e3 * seconds:,.0f}"

@@ -14,13 +14,17 @@ if TYPE_CHECKING:  # scipy and numba take a second to import, which would slow d
 
 _KINDS = "deterministic, exponential, uniform, lognormal or hyperexponential"
 
-File = Annotated[Path, typer.Argument(help="The network, as `tidegate plan` reads it.")]
+File = Annotated[
+    Path, typer.Argument(help="The operators and their rates, as `tidegate plan` reads them.")
+]
 Allocation = Annotated[
     str, typer.Option("--allocation", help="Cores of every operator: extract=10,match=11.")
 ]
 Seconds = Annotated[
     float | None,
-    typer.Option("--seconds", help="Simulated seconds after the warm-up. Default: ~2e6 visits."),
+    typer.Option(
+        "--seconds", help="Seconds to simulate, after the warm-up. Default: about 2 million rows."
+    ),
 ]
 Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same result.")]
 WarmUp = Annotated[
@@ -30,19 +34,24 @@ WarmUp = Annotated[
 ArrivalKind = Annotated[
     str | None,
     typer.Option(
-        "--arrivals", help=f"Times between external arrivals, KIND or KIND:SCV: {_KINDS}."
+        "--arrivals",
+        help=f"How irregularly rows come, KIND or KIND:SCV: {_KINDS}. SCV is the squared"
+        " coefficient of variation: 0 is regular, 1 random.",
     ),
 ]
 ServiceKind = Annotated[
     str | None,
-    typer.Option("--services", help="Service times of every operator, KIND or KIND:SCV."),
+    typer.Option(
+        "--services", help="How irregular the time per row is, at every operator: KIND or KIND:SCV."
+    ),
 ]
-Bulk = Annotated[int, typer.Option("--bulk", help="External tuples that arrive together.")]
+Bulk = Annotated[int, typer.Option("--bulk", help="Rows that come in together.")]
 EmissionName = Annotated[
     str,
     typer.Option(
         "--emission",
-        help="How ratios become whole tuples: routed, independent, even or geometric.",
+        help="How many rows follow from one, where a ratio is not a whole number: routed,"
+        " independent, even or geometric.",
     ),
 ]
 Rates = Annotated[

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from tidegate.commands.output import Json, out, print_json
+from tidegate.commands.output import Json, print_json, print_line, print_table
 from tidegate.errors import AskedWrongly
 
 
@@ -13,12 +13,17 @@ def state(
     checkpoint: Annotated[str, typer.Argument(help="The checkpoint directory or URL.")],
     operator: Annotated[str, typer.Argument(help="The keyed operator's name.")],
     version: Annotated[
-        int | None, typer.Option(help="A committed batch; by default the newest.")
+        int | None,
+        typer.Option(help="The number of a committed micro-batch; by default the newest."),
     ] = None,
     limit: Annotated[int, typer.Option(help="Print at most this many rows; 0 for all.")] = 20,
     json: Json = False,
 ) -> None:
-    """Print the keys and values of a committed version of an operator's state."""
+    """Print what a keyed operator remembers: its keys with their values, while it runs or later.
+
+    They are those of the newest micro-batch that was committed, or of an earlier one that is still
+    kept.
+    """
     if limit < 0:
         raise AskedWrongly(f"--limit {limit}: give 0 for all rows, or a positive number")
     # Imported here because they take a second to import, which would slow down `--help`.
@@ -40,9 +45,9 @@ def state(
         view.add_column(name, justify="right" if numeric else "left")
     for row in shown.to_pylist():
         view.add_row(*(str(_plain(value)) for value in row.values()))
-    out.print(view)
+    print_table(view)
     if shown.num_rows < table.num_rows:
-        out.print(f"... {table.num_rows - shown.num_rows:,} more; --limit 0 prints all")
+        print_line(f"... {table.num_rows - shown.num_rows:,} more; --limit 0 prints all")
 
 
 def _plain(value: object) -> object:

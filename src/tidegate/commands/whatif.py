@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from tidegate.commands.checkpoint import read_checkpoint
-from tidegate.commands.output import Json, err, print_json
+from tidegate.commands.output import Json, err, print_json, progress
 from tidegate.commands.recorded_assembly import (
     Capacity,
     acting,
@@ -14,7 +14,7 @@ from tidegate.commands.recorded_assembly import (
     parse_bounds,
 )
 from tidegate.errors import AskedWrongly
-from tidegate.units import parse_duration
+from tidegate.units import counted, parse_duration
 
 
 def whatif(
@@ -28,24 +28,29 @@ def whatif(
     policy: Annotated[str | None, typer.Option(help="Another policy.")] = None,
     capacity: Capacity = None,
     load: Annotated[
-        str, typer.Option(help="So many times the recorded load, such as x1.5.")
+        str, typer.Option(help="How many times the recorded load, such as x1.5.")
     ] = "x1",
     run: Annotated[
         int, typer.Option(help="Which run of the checkpoint, from 1; 0 is the last one.")
     ] = 0,
     warm_up: Annotated[str, typer.Option(help="How much of the beginning is not judged.")] = "20s",
     seeds: Annotated[
-        int, typer.Option(help="How often each case is simulated, with other noise.", min=0)
+        int,
+        typer.Option(
+            help="How often each case is simulated, each time with other random noise.",
+            min=0,
+            show_default="up to 8, fewer for a long run",
+        ),
     ] = 0,
     json: Json = False,
 ) -> None:
-    """Simulate a recorded run with another target, other cores, another policy or more load.
+    """Estimate what a recorded run would have cost with another target, other cores or more load.
 
-    The recorded load goes through the simulator, with the costs that were learned from the records
+    The recorded load goes through a simulator, with the costs that were learned from the records
     and the same controller as on Spark. First the run is simulated as it was, and compared with
-    what really happened: that is how far to trust the rest. Of a dry run, it simulates what acting
-    on its decisions would have done. The oracle is the least that holds the target in every
-    micro-batch with these costs and the future known; for several segments it is an estimate.
+    what really happened: so far the rest can be trusted. Of a dry run, it simulates what acting on
+    its decisions would have done. The oracle beside it knows the future: it has the fewest cores
+    with which every micro-batch is on time. For a pipeline with cuts it is an estimate.
     """
     # Imported here because it loads every policy and the simulator: `--help` should be quick.
     from tidegate.commands.whatif_answer import answer, print_answer
@@ -53,7 +58,8 @@ def whatif(
 
     runs = runs_of(read_checkpoint(checkpoint).records)
     if not 0 <= run <= len(runs):
-        raise AskedWrongly(f"--run {run}: this checkpoint has the records of {len(runs)} run(s)")
+        has = counted(len(runs), "run")
+        raise AskedWrongly(f"--run {run}: this checkpoint has the records of {has}")
     records = runs[run - 1]
     bounds, known = parse_bounds(cores), first_known(records)
     if known.assembly is None and bounds is not None:
@@ -63,15 +69,18 @@ def whatif(
         )
     as_it_was = assembly_of_run(known, None, None, None if known.assembly else bounds)
     asked = acting(assembly_of_run(known, policy, target, bounds, capacity))
-    found = answer(
-        records,
-        as_it_was,
-        asked,
-        load=_factor(load),
-        warm_up_s=parse_duration(warm_up) if warm_up not in ("0", "0s") else 0.0,
-        seeds=seeds or None,
-        say=_say,
-    )
+    factor = _factor(load)
+    warm_up_s = parse_duration(warm_up) if warm_up not in ("0", "0s") else 0.0
+    with progress("whatif") as shown:
+        found = answer(
+            records,
+            as_it_was,
+            asked,
+            load=factor,
+            warm_up_s=warm_up_s,
+            seeds=seeds or None,
+            progress=shown.progress,
+        )
     if json:
         print_json(found.document())
     else:

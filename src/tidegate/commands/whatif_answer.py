@@ -1,20 +1,22 @@
 """The answer of `tidegate whatif`: the real run, its simulation, and what was asked for."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rich.table import Table
 
-from tidegate.commands.output import out
+from tidegate.commands.output import print_line, print_table
 from tidegate.control.assembly import Assembly
 from tidegate.control.record import Record
 from tidegate.control.replay import as_it_began
 from tidegate.errors import AskedWrongly
+from tidegate.progress import Progress
 from tidegate.sim.microbatch.oracle import Oracle
 from tidegate.sim.microbatch.pipeline import simulate
 from tidegate.sim.microbatch.recorded import RecordedWorld, recorded_world
+from tidegate.units import format_duration
 from tidegate.view.figures import milliseconds, rounded
 from tidegate.view.judge import Statistic
 from tidegate.view.summary import summarise
@@ -107,23 +109,22 @@ def answer(
     load: float = 1.0,
     warm_up_s: float = 0.0,
     seeds: int | None = None,
-    say: Callable[[str], None] = lambda _: None,
+    progress: Progress | None = None,
 ) -> Answer:
-    """Simulate a run as it was, say how far off that is, and then as it is asked for."""
+    """Simulate a run as it was, which tells how far off that is, and then as it is asked for."""
+    progress = progress or Progress()
     real = _case(records, warm_up_s, as_it_was)
     recorded = recorded_world(records)
     seconds = recorded.world.seconds
     count = seeds or max(1, min(_SEEDS, round(_SIMULATED_S / max(seconds, 1.0))))
-    say(f"simulating {seconds:,.0f} s of load as it was, {count} time(s)")
-    again = _simulated(recorded, records[0], as_it_was, warm_up_s, count, say)
-    say(_trust(real, again))
     changed = asked != as_it_was or load != 1.0
+    progress.expect(count * (2 if changed else 1))
+    again = _simulated(recorded, records[0], as_it_was, warm_up_s, count, "as it was", progress)
     found, least = None, None
     title = _words(as_it_was, asked, load)
     if changed:
-        say(f"simulating it with {title}")
         other = recorded.changed(load=load, cores=_first_cores(recorded.world.cores, asked))
-        found = _simulated(other, records[0], asked, warm_up_s, count, say)
+        found = _simulated(other, records[0], asked, warm_up_s, count, f"with {title}", progress)
         least = other.oracle(asked.target, asked.bounds, asked.cores_per_executor)
     return Answer(
         real=real,
@@ -149,17 +150,18 @@ def _simulated(
     assembly: Assembly,
     warm_up_s: float,
     seeds: int,
-    say: Callable[[str], None],
+    what: str,
+    progress: Progress,
 ) -> Case:
     cases = []
     for seed in range(1, seeds + 1):
-        run = simulate(recorded.changed(seed=seed).world, as_it_began(first, assembly))
-        one = _case(run.records, warm_up_s, assembly)
-        cases.append(one)
-        say(
-            f"{seed} of {seeds}: {one.within:.1%} of the seconds within target,"
-            f" {one.core_seconds:,.0f} core-seconds"
+        progress.step(f"simulating the run {what}, {seed} of {seeds}")
+        run = simulate(
+            recorded.changed(seed=seed).world,
+            as_it_began(first, assembly),
+            on_share=progress.within,
         )
+        cases.append(_case(run.records, warm_up_s, assembly))
     used = [one.core_seconds for one in cases]
     return Case(
         within=_mean([one.within for one in cases]),
@@ -190,9 +192,10 @@ def _off_cost(real: Case, again: Case) -> float:
 
 def _trust(real: Case, again: Case) -> str:
     return (
-        f"The simulation of the run as it was is off by {_off_points(real, again):+.1f} points of"
-        f" the seconds within target and by {_off_cost(real, again):+.1%} of the core-seconds."
-        " Expect the prediction to be off by as much."
+        "The simulation of the run as it was is off by"
+        f" {_off_points(real, again):+.1f} percentage points of the time within the target and by"
+        f" {100 * _off_cost(real, again):+.1f} % of the core-seconds. Expect the prediction to be"
+        " off by as much."
     )
 
 
@@ -203,8 +206,8 @@ def _case(records: Sequence[Record], warm_up_s: float, assembly: Assembly) -> Ca
     if found.within_target is None:
         raise AskedWrongly(
             f"nothing of this run can be judged: it has {found.seconds:,.0f} s, of which the first"
-            f" {warm_up_s:g} s do not count, and no row was there in the others; give a shorter"
-            " --warm-up, such as 0s, or ask about a longer run"
+            f" {format_duration(warm_up_s)} do not count, and no row was there in the others; give"
+            " a shorter --warm-up, such as 0s, or ask about a longer run"
         )
     return Case(
         within=found.within_target,
@@ -242,7 +245,7 @@ def _oracle_document(found: Oracle) -> dict[str, float]:
 
 def print_answer(found: Answer) -> None:
     """Print how far to trust the answer, and the answer as a table."""
-    out.print(_trust(found.real, found.again), highlight=False)
+    print_line(_trust(found.real, found.again))
     columns: list[tuple[str, Case | None, Oracle]] = [
         ("as it was", found.real, found.oracle),
         ("simulated", found.again, found.oracle),
@@ -251,15 +254,19 @@ def print_answer(found: Answer) -> None:
     if found.asked is not None and found.asked_oracle is not None:
         columns.append(("what if", found.asked, found.asked_oracle))
         columns.append((_oracle_name("its oracle", found.asked_oracle), None, found.asked_oracle))
-    title = f"{found.seconds:,.0f} s of load; what if: {found.title}"
+    title = f"{format_duration(found.seconds)} of load; what if: {found.title}"
     table = Table(title=title, title_justify="left")
-    table.add_column("")
+    table.add_column("what")
     for heading, _, _ in columns:
-        table.add_column(heading, justify="right", no_wrap=True)
+        table.add_column(heading, justify="right")
     cells = [_cells(case, least) for _, case, least in columns]
     for label, *values in zip(_LABELS, *cells, strict=True):
         table.add_row(label, *values)
-    out.print(table)
+    print_table(table)
+    print_line(
+        "An oracle knows the future: it has the fewest cores with which every micro-batch is on"
+        " time."
+    )
 
 
 def _oracle_name(name: str, least: Oracle) -> str:
@@ -267,27 +274,27 @@ def _oracle_name(name: str, least: Oracle) -> str:
 
 
 _LABELS = (
-    "seconds within target",
+    "time within the target",
     "core-seconds",
     "core-hours",
     "times the oracle's",
-    "changes",
-    "latency, mean",
-    "latency, p95",
+    "changes of cores or tasks",
+    "mean latency",
+    "95 % of rows within",
 )
 
 
 def _cells(case: Case | None, least: Oracle) -> list[str]:
     if case is None:
         cost = least.core_seconds
-        shown = [f"{least.within:.1%}", f"{cost:,.0f}", f"{cost / 3600.0:,.2f}", "1.00"]
+        shown = [f"{100 * least.within:.1f} %", f"{cost:,.0f}", f"{cost / 3600.0:,.3g}", "1.00"]
         return shown + [""] * (len(_LABELS) - len(shown))
     of = case.core_seconds / least.core_seconds if least.core_seconds > 0.0 else math.nan
     return [
-        f"{case.within:.1%}",
+        f"{100 * case.within:.1f} %",
         f"{case.core_seconds:,.0f}",
-        f"{case.core_seconds / 3600.0:,.2f}",
+        f"{case.core_seconds / 3600.0:,.3g}",
         f"{of:.2f}",
         f"{case.changes:.0f}",
-        *("-" if one is None else f"{one:.2f} s" for one in (case.mean_s, case.p95_s)),
+        *("-" if one is None else format_duration(one) for one in (case.mean_s, case.p95_s)),
     ]

@@ -28,6 +28,8 @@ from tidegate.control.capacity.steps import StepFold
 from tidegate.control.capacity_options import MST, POLICIES, capacity_options
 from tidegate.control.controller import Controller
 from tidegate.control.drs_options import drs_options
+from tidegate.control.effect.only_with_effect import OnlyWithEffect
+from tidegate.control.effect.scale_outs import ScaleOutWatch
 from tidegate.control.flow.bottleneck import BottleneckFinder
 from tidegate.control.flow.policy import FlowPolicy
 from tidegate.control.latency.policy import LatencyPolicy
@@ -85,7 +87,8 @@ def _controller(assembly: Assembly, model: PipelineModel) -> Controller:
     policy = _policy(assembly, model)
     if assembly.cores_per_executor > 1:
         policy = WholeExecutors(policy, assembly.cores_per_executor)
-    policy = WithinShare(policy)
+    effects = ScaleOutWatch(model, assembly.target)
+    policy = OnlyWithEffect(WithinShare(policy), effects)
     if assembly.shed is not None:
         policy = SheddingPolicy(
             policy,
@@ -106,6 +109,7 @@ def _controller(assembly: Assembly, model: PipelineModel) -> Controller:
         finder=BottleneckFinder(),
         balancer=Balancer(),
         noter=SourceNotes(),
+        effects=effects,
         assembly=assembly.document(),
     )
 

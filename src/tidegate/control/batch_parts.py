@@ -1,6 +1,6 @@
 """The names of what a micro-batch's duration is made of, as far as Spark and its tasks tell it.
 
-All but the last two add up to the duration.
+Those in `ADD_UP` add up to the duration; the others are a part of one of them, or core seconds.
 """
 
 from typing import Final
@@ -14,7 +14,8 @@ LOG: Final = "log"
 OWN_PLAN: Final = "plan"
 """Waiting for a decision, the batch's plan, and the DataFrames of its operators."""
 STAGES: Final = "stages"
-"""Running the stages, without the tasks' own time: scheduling, shuffles, Python workers."""
+"""Running the stages, without the tasks' own time: scheduling, shuffles, Python workers. Of a
+foreign query it includes the tasks and the sink, because Spark tells them as one."""
 STARTING: Final = "starting"
 """From the start of the first task of a stage to the end of its last, beyond the slowest task."""
 SLOWEST: Final = "slowest"
@@ -25,5 +26,7 @@ OTHER: Final = "other"
 """Time that nobody tells about."""
 BESIDE: Final = "beside"
 """The part of `SLOWEST` outside the user's functions: reading and writing state."""
+STATE: Final = "state"
+"""Core seconds in which the tasks of a foreign query wrote their state; a part of `STAGES`."""
 
 ADD_UP: Final = (OFFSETS, PLANNING, LOG, OWN_PLAN, STAGES, STARTING, SLOWEST, COMMIT, OTHER)

@@ -37,17 +37,14 @@ class Bottleneck:
     @property
     def words(self) -> str:
         """The bottleneck in one sentence for a person."""
-        one = self.tasks == 1
-        tasks, they = ("1 task", "it") if one else (f"{self.tasks} tasks", "they")
-        how = f"{tasks} {'carries' if one else 'carry'} {_percent(self.load)} of what {they} can"
-        if self.load > 1.0:
-            offered = f"{'is' if one else 'are'} offered {_percent(self.load)}"
-            how = f"{tasks} {offered} of what {they} can carry"
-        more = f"one more gives +{_percent(self.gain)}"
+        its = "its task" if self.tasks == 1 else f"its {self.tasks} tasks"
+        how = f"rows come at {_percent(self.load)} of the rate that {its} can process"
+        more = f"with one more task the pipeline could process {_percent(self.gain)} more"
         if not self.may_grow:
-            more = f"one more would give +{_percent(self.gain)}, but it may have no more"
-        who = "is limited by" if self.limits else "would first be limited by"
-        return f"the pipeline {who} `{self.operator}`: {how}; {more}"
+            more += ", but it may have no more"
+        if self.limits:
+            return f"`{self.operator}` limits the pipeline: {how}; {more}"
+        return f"`{self.operator}` would be the first to limit the pipeline: {how}; {more}"
 
 
 def _percent(share: float) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from tidegate.control.policy_text import number_of, split_policy, written_options
 from tidegate.errors import AskedWrongly
-from tidegate.units import format_duration, parse_duration
+from tidegate.units import exact_duration, parse_duration
 
 MST = tuple(f"mst-{number}" for number in range(8))
 """Table III's policies, by their numbers."""
@@ -46,8 +46,8 @@ class CapacityOptions:
     def __post_init__(self) -> None:
         if self.startup_s is not None and self.startup_s >= self.cycle_s:
             raise AskedWrongly(
-                f"startup={format_duration(self.startup_s)}, but the cycle is"
-                f" {format_duration(self.cycle_s)}; give a longer cycle, such as five times the"
+                f"startup={exact_duration(self.startup_s)}, but the cycle is"
+                f" {exact_duration(self.cycle_s)}; give a longer cycle, such as five times the"
                 " time that cores take to start"
             )
 
@@ -58,7 +58,7 @@ class CapacityOptions:
             if value != one.default:
                 duration = one.name.endswith("_s")
                 name = one.name.removesuffix("_s")
-                shown.append(f"{name}={format_duration(value) if duration else value}")
+                shown.append(f"{name}={exact_duration(value) if duration else value}")
         return ", ".join(shown)
 
     def step_s(self, tick_s: float) -> float:

@@ -25,11 +25,12 @@ from tidegate.control.floors import raised
 from tidegate.control.give_way import give_way, release_to
 from tidegate.control.limits import Limits
 from tidegate.control.measurement import Measurement
+from tidegate.control.no_effect import NoEffect
 from tidegate.control.policy import Policy
 from tidegate.control.record import Record
 from tidegate.control.remembering import Remembering
 from tidegate.errors import AskedWrongly
-from tidegate.units import format_duration
+from tidegate.units import exact_duration, format_duration
 
 ShareOf: TypeAlias = Callable[[Claim], int | None]
 """Takes a pipeline's claim and returns its share of the application's cores; None: no limit."""
@@ -73,6 +74,19 @@ class Noter(Protocol):
         ...
 
 
+class EffectWatch(Protocol):
+    """Notices that more cores have no effect."""
+
+    @property
+    def no_effect(self) -> NoEffect | None:
+        """Why no core should be added now; None: nothing speaks against it."""
+        ...
+
+    def observe(self, measurement: Measurement, bottleneck: Bottleneck | None = None) -> None:
+        """Learn from a tick, before the policy decides on it."""
+        ...
+
+
 class ShardBalancer(Protocol):
     """Adds shard moves to a decision."""
 
@@ -101,6 +115,7 @@ class Controller:
         finder: Finder | None = None,
         balancer: ShardBalancer | None = None,
         noter: Noter | None = None,
+        effects: EffectWatch | None = None,
         assembly: Mapping[str, Any] | None = None,
     ) -> None:
         if not 1 <= bounds.least <= bounds.most:
@@ -117,6 +132,7 @@ class Controller:
         self._finder = finder
         self._balancer = balancer
         self._noter = noter
+        self._effects = effects
         self._assembly = assembly
         self._tick = 0
         self._at_s: float | None = None
@@ -160,6 +176,8 @@ class Controller:
         if measurement.stale is not None:
             return self._on_old_numbers(measurement, constraints, predicted_s, approve)
         bottleneck = None if self._finder is None else self._finder.find(measurement)
+        if self._effects is not None:
+            self._effects.observe(measurement, bottleneck)
         decision = self.policy.decide(measurement, constraints)
         decision = _within_bounds(decision, measurement, constraints.allowed)
         if bounds.least > self._bounds.least:
@@ -204,11 +222,11 @@ class Controller:
         version = learned.get("version")
         if version != LEARNED_VERSION:
             return f"its format has version {version}, and this release reads {LEARNED_VERSION}"
-        fresh = copy.deepcopy((self._learner, self.policy, self._claim))
+        fresh = copy.deepcopy((self._learner, self.policy, self._claim, self._effects))
         try:
             self._recall(learned, now_s)
         except Exception:
-            self._learner, self.policy, self._claim = fresh
+            self._learner, self.policy, self._claim, self._effects = fresh
             raise
         return None
 
@@ -346,6 +364,7 @@ class Controller:
             beliefs={name: value for name, value in beliefs.items() if math.isfinite(value)},
             predicted_latency_s=predicted_s,
             bottleneck=bottleneck,
+            no_effect=None if self._effects is None else self._effects.no_effect,
             share=share,
             assembly=self._assembly if tells else None,
             recalled=self._recalled if self._tick == 1 else None,
@@ -364,7 +383,10 @@ class Controller:
             return None
         begun_s = measurement.at_s - (self._began_s or 0.0)
         if begun_s < limits.first_after_s:
-            return f"{begun_s:.0f} s since the start, first change after {limits.first_after_s:g} s"
+            return (
+                f"the run began {begun_s:.0f} s ago, and the first change waits for"
+                f" {exact_duration(limits.first_after_s)} (first_change)"
+            )
         since_s = measurement.at_s - self._changed_s
         # New tasks on cores that were just granted complete the last change, so T_ra can be waived.
         now = {operator.name: operator.tasks for operator in measurement.operators}
@@ -372,11 +394,16 @@ class Controller:
         come = measurement.cores_granted > self._granted_at_change
         arrived = decision.cores is None and come and widens
         if since_s < limits.t_ra_s and not arrived:
-            return f"{since_s:.0f} s since the last change, T_ra is {limits.t_ra_s:g} s"
+            return (
+                f"the last change was {since_s:.0f} s ago, and {exact_duration(limits.t_ra_s)} must"
+                " lie between two (between_changes)"
+            )
         if grows and since_s < limits.scale_out_cooldown_s:
-            return f"cooling down for {limits.scale_out_cooldown_s:g} s before adding cores"
+            wait = exact_duration(limits.scale_out_cooldown_s)
+            return f"cooling down for {wait} before adding cores"
         if shrinks and since_s < limits.scale_in_cooldown_s:
-            return f"cooling down for {limits.scale_in_cooldown_s:g} s before releasing cores"
+            wait = exact_duration(limits.scale_in_cooldown_s)
+            return f"cooling down for {wait} before releasing cores"
         return None
 
 
@@ -387,7 +414,7 @@ def _only_keep(decision: Decision, held_back: str) -> Decision:
     """
     notes = decision.notes
     if not dataclasses.replace(decision, keep=None, keep_by_class={}).holds:
-        notes += (f"only the fraction of rows kept changes: {held_back}",)
+        notes += (f"only the share of rows that are kept changes now: {held_back}",)
     return dataclasses.replace(
         decision, cores=None, tasks={}, moves={}, deal={}, preview={}, notes=notes
     )
@@ -405,7 +432,7 @@ def _at_floor(decision: Decision, measurement: Measurement, least: int) -> Decis
     """Ask for the cores of a floor, where the policy is content with fewer."""
     if decision.cores is not None or measurement.cores_asked >= least:
         return decision
-    reason = f"at least {least} cores are asked for by the schedule; {decision.reason}"
+    reason = f"the schedule (floors) asks for at least {least} cores now; {decision.reason}"
     return dataclasses.replace(decision, cores=least, reason=reason)
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tidegate.units import format_share
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
@@ -43,7 +45,7 @@ class Decision:
 
 def deal_words(shares: tuple[float, ...]) -> str:
     """The shares of a deal for a person."""
-    return " : ".join(f"{share:.0%}" for share in shares) if shares else "in turn"
+    return " : ".join(format_share(share) for share in shares) if shares else "in turn"
 
 
 def preview_words(operator: str, begins: bool) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tidegate.control.policy_text import number_of, split_policy, written_options
 from tidegate.errors import AskedWrongly
-from tidegate.units import format_duration, parse_duration
+from tidegate.units import exact_duration, parse_duration
 
 MODELS = ("mmk", "gigk")
 RESPLITS = ("differs", "better")
@@ -45,7 +45,7 @@ class DrsOptions:
             if value != one.default:
                 duration = one.name == "t_min_s"
                 name = "t_min" if duration else one.name
-                shown.append(f"{name}={format_duration(value) if duration else value}")
+                shown.append(f"{name}={exact_duration(value) if duration else value}")
         return ", ".join(shown)
 
     def t_min_below(self, t_max_s: float) -> float:
@@ -54,8 +54,8 @@ class DrsOptions:
             return T_MIN_SHARE * t_max_s
         if self.t_min_s >= t_max_s:
             raise AskedWrongly(
-                f"t_min={format_duration(self.t_min_s)}, but the target is"
-                f" {format_duration(t_max_s)}; give a t_min below the target"
+                f"t_min={exact_duration(self.t_min_s)}, but the target is"
+                f" {exact_duration(t_max_s)}; give a t_min below the target"
             )
         return self.t_min_s
 

@@ -166,7 +166,8 @@ class Measurement:
     saturated: bool
     """Rows were waiting all the time, so `processed_rate` was the capacity (MST III-B)."""
     cores_busy: float | None = None
-    """Mean number of cores at work during the tick, where it can be measured."""
+    """Mean number of cores at work, where it can be measured; by the tasks that ended during the
+    tick, some of which worked before it (`busy_of_granted` leaves that out)."""
     latency: Latency | None = None
     """Sojourn of inputs: from the arrival of a row until all rows derived from it are done."""
     operators: tuple[OperatorMeasurement, ...] = ()
@@ -183,6 +184,11 @@ class Measurement:
     """`keep` of the classes of rows that have a fraction of their own."""
     sources: tuple[SourceCount, ...] = ()
     """Rows offered and kept, per source, by the batches that ended during the tick."""
+
+    @property
+    def busy_of_granted(self) -> float | None:
+        """Cores at work, of those that are granted: never more than these."""
+        return None if self.cores_busy is None else min(self.cores_busy, float(self.cores_granted))
 
     @property
     def lag_rows(self) -> int | None:

@@ -6,7 +6,7 @@ lines in the checkpoint directory, in the format that `VERSION` names.
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 from tidegate.control.bottleneck import Bottleneck
@@ -19,6 +19,8 @@ from tidegate.control.measurement import (
     OperatorMeasurement,
     SegmentMeasurement,
 )
+from tidegate.control.no_effect import NoEffect
+from tidegate.control.notice import Notice
 from tidegate.control.row_counts import ClassCount, SourceCount
 from tidegate.errors import TidegateError
 
@@ -48,8 +50,12 @@ class Record:
     """The mean latency that was predicted when the allocation in force was chosen."""
     bottleneck: Bottleneck | None = None
     """The operator that limited the pipeline, or would be the first to; None while unknown."""
+    no_effect: NoEffect | None = None
+    """Why no core is added, if the last scale-outs had no effect; else None."""
     share: int | None = None
     """Cores that the application's other pipelines left to this one; None: there were no others."""
+    notices: tuple[Notice, ...] = ()
+    """What began or ended with this tick, or since the last one, that a person should hear of."""
     assembly: Mapping[str, Any] | None = None
     """What the controller was built from (`control/assembly.py`); only in a run's first record, in
     the first one of each of its files, and in the first one after a change of settings."""
@@ -59,7 +65,7 @@ class Record:
 
     def to_json(self) -> str:
         """The record as one line of JSON."""
-        document = {"version": VERSION, **asdict(self)}
+        document = {"version": VERSION, **_fields(self)}
         return json.dumps(document, separators=(",", ":"), allow_nan=False, default=_plain)
 
     @classmethod
@@ -76,10 +82,23 @@ class Record:
         proposed = document.get("proposed")
         document["proposed"] = None if proposed is None else _decision(proposed)
         document["bottleneck"] = _bottleneck(document.get("bottleneck"))
+        no_effect = document.get("no_effect")
+        document["no_effect"] = None if no_effect is None else NoEffect(**no_effect)
+        document["notices"] = tuple(Notice(**one) for one in document.get("notices", ()))
         return cls(**document)
 
 
+def _fields(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass, as they are.
+
+    `asdict` would copy every number of every shard, which took longer than all else in a tick.
+    """
+    return {one.name: getattr(value, one.name) for one in fields(value)}
+
+
 def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return _fields(value)
     if isinstance(value, Mapping):
         return dict(value)
     if hasattr(value, "item"):

@@ -36,6 +36,7 @@ def replay(
     records: Iterable[Record],
     controller: Controller,
     assembly: Callable[[Record], Assembly] = recorded_assembly,
+    on_decided: Callable[[], None] = lambda: None,
 ) -> list[Decision]:
     """The decision of each tick; the recorded one when the controller is assembled as it was then.
 
@@ -54,22 +55,28 @@ def replay(
             controller = continued(assembly(record), controller)
         in_force = told or in_force
         decisions.append(_again(record, controller))
+        on_decided()
     return decisions
 
 
 def replay_runs(
-    records: Sequence[Record], assembly: Callable[[Record], Assembly]
+    records: Sequence[Record],
+    assembly: Callable[[Record], Assembly],
+    on_decided: Callable[[], None] = lambda: None,
 ) -> list[list[Replayed]]:
     """Replay every run of a checkpoint, each with a fresh controller.
 
     Ticks are counted from 1 in each run. `assembly` returns what a run's controller is built from,
     given the first record of the run that is still there, or one that tells of other settings.
+    `on_decided` is called after every tick.
     """
     return [
         [
             Replayed(record, decision)
             for record, decision in zip(
-                run, replay(run, as_it_began(run[0], assembly(run[0])), assembly), strict=True
+                run,
+                replay(run, as_it_began(run[0], assembly(run[0])), assembly, on_decided),
+                strict=True,
             )
         ]
         for run in runs_of(records)

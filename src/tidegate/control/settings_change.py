@@ -1,7 +1,7 @@
 """Settings that change while a pipeline runs: what changed, in words, for the record."""
 
 from tidegate.control.assembly import Assembly
-from tidegate.units import format_duration
+from tidegate.units import exact_duration
 
 
 def settings_change(before: Assembly, after: Assembly) -> str:
@@ -16,14 +16,14 @@ def settings_change(before: Assembly, after: Assembly) -> str:
 def _words(assembly: Assembly) -> dict[str, str]:
     target, limits, latency = assembly.target, assembly.limits, assembly.latency
     return {
-        "target": format_duration(target.latency_s),
+        "target": exact_duration(target.latency_s),
         "percentile": "mean" if target.percentile is None else f"p{target.percentile}",
         "cores": f"{assembly.bounds.least}-{assembly.bounds.most}",
         "policy": assembly.policy,
         "dry run": "on" if limits.dry_run else "off",
-        "catch-up": format_duration(latency.catch_up_s),
-        "scale-in after": format_duration(latency.scale_in_after_s),
-        "time between changes": format_duration(limits.t_ra_s) if limits.t_ra_s else "0 s",
+        "catch-up": exact_duration(latency.catch_up_s),
+        "scale-in after": exact_duration(latency.scale_in_after_s),
+        "time between changes": exact_duration(limits.t_ra_s) if limits.t_ra_s else "0 s",
         "excluded": "; ".join(map(str, limits.excluded)) or "nothing",
         "floors": "; ".join(map(str, limits.floors)) or "none",
     }

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tidegate.control.measurement import Latency
 from tidegate.errors import AskedWrongly
-from tidegate.units import format_duration
+from tidegate.units import exact_duration
 
 STEADY_RATIO = {None: 1.0, 50: 1.0, 95: 1.95 / 1.5, 99: 1.99 / 1.5}
 """Each percentile over the mean in the steady state; None is the mean itself."""
@@ -66,4 +66,4 @@ class Target:
         return "mean" if self.percentile is None else f"p{self.percentile}"
 
     def __str__(self) -> str:
-        return format_duration(self.latency_s)
+        return exact_duration(self.latency_s)

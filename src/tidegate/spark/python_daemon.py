@@ -13,10 +13,13 @@ import pyspark.sql.functions
 import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager
 
+import tidegate.pipelines.functions
 import tidegate.spark.batch.channel
 import tidegate.spark.batch.keyed_task
 import tidegate.spark.batch.map_task
-import tidegate.spark.sources.arrivals  # noqa: F401
+import tidegate.spark.batch.rehearsed_task
+import tidegate.spark.sources.arrivals
+import tidegate.spark.sources.no_rows  # noqa: F401
 
 if __name__ == "__main__":
     gc.freeze()  # so that workers keep sharing the parent's memory pages

@@ -2,8 +2,9 @@
 
 A rescale to more tasks needs one Python worker per task at once. Each new worker costs a tenth of a
 second of CPU time or more before it does any work, which was the longest part of a rescale. So when
-a pipeline has started, a small job starts one worker per core, in parallel with the first batches
-and once per Spark application. Spark keeps idle workers as long as it uses any worker.
+a pipeline has started without a warm-up, a small job starts one worker per core, in parallel with
+the first batches and once per Spark application. Spark keeps idle workers as long as it uses any
+worker.
 """
 
 import logging
@@ -23,7 +24,7 @@ _TOGETHER_S = 0.4
 _begun: set[str] = set()
 
 
-def _hold(blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def hold_worker() -> None:
     """Hold a worker, and meanwhile run the Arrow and numpy code that every task needs first."""
     until_s = time.monotonic() + _TOGETHER_S
     table = pa.table({"k": ["a", "b"], "v": [2, 1]})
@@ -31,7 +32,16 @@ def _hold(blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     table.take(order).filter(compute.equal(table["v"], 1)).combine_chunks()
     np.argsort(np.arange(4), kind="stable")
     time.sleep(max(0.0, until_s - time.monotonic()))
+
+
+def _held(blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    hold_worker()
     yield from blocks
+
+
+def are_started(session: SparkSession) -> None:
+    """Note that the workers of this application have been started by other means."""
+    _begun.add(str(session.sparkContext.applicationId))
 
 
 def start_workers(session: SparkSession) -> threading.Thread | None:
@@ -62,7 +72,7 @@ def _run(session: SparkSession, count: int) -> None:
     try:
         context = session.sparkContext
         context.setJobGroup("tidegate-workers", "start Python workers")
-        held = session.range(0, count, 1, count).mapInArrow(lambda blocks: _hold(blocks), "id long")
+        held = session.range(0, count, 1, count).mapInArrow(lambda blocks: _held(blocks), "id long")
         held.write.format("noop").mode("append").save()
     except Exception:
         log.debug("Python workers were not started ahead of their first use", exc_info=True)

@@ -22,6 +22,7 @@ from tidegate.spark.interrupt import leave_batches_alone, stopped_by
 from tidegate.spark.options import CHANGEABLE, StartOptions, takes
 from tidegate.spark.owner.epochs import Fenced
 from tidegate.spark.supervisor import Loop, Supervisor
+from tidegate.spark.warm_up import WarmUp
 
 STOP_PATIENCE_S = 120.0
 """How long `stop` waits by default: long enough to finish and commit a batch of a minute."""
@@ -39,6 +40,8 @@ class Run:
     ) -> None:
         self.name = graph.name
         self._segments = segments
+        self.warmed: WarmUp | None = None
+        """What was done before the first row was read; None without a warm-up."""
         self._remove_caches = remove_caches
         self._release = release
         self._supervisor = Supervisor(self.name, segments, _spark_is_up, self._clean_up)

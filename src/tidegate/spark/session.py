@@ -22,6 +22,7 @@ from tidegate.spark.java import use_java
 from tidegate.spark.java_log import QUIET_LOG4J
 from tidegate.spark.kafka.connector import add_connector, connector_settings
 from tidegate.spark.master import Master, parse_master, require_answer
+from tidegate.spark.s3 import connector as s3_connector
 
 DEFAULT_MASTER = "local[*]"
 DEFAULT_APP = "tidegate"
@@ -32,6 +33,7 @@ def session(
     app: str = DEFAULT_APP,
     *,
     kafka: bool = False,
+    s3: bool = False,
     **conf: str | int | float | bool,
 ) -> SparkSession:
     """The active session, or a new one on `master` (default: `local[*]`).
@@ -39,7 +41,7 @@ def session(
     Under spark-submit, its master and settings are kept, and Tidegate only sets what they leave
     open. `conf` overrides Tidegate's settings: `session("local[2]", **{"spark.ui.enabled": True})`.
     With `kafka`, the session can read and write Kafka: it gets Spark's connector, also if it runs
-    already.
+    already. With `s3`, a new session can read and write `s3a://`, and checkpoints can be on S3.
     The JVM's output goes to a file in the session's temporary directory. Set TIDEGATE_SPARK_LOG to
     a path to keep it, or to `-` to see it on the terminal.
     """
@@ -52,13 +54,22 @@ def session(
         )
     if (active := SparkSession.getActiveSession()) is not None:
         _check_same_place(active, place)
+        if s3:
+            s3_connector.require_connector(active)
         for key, value in asked.items():
             active.conf.set(key, value)
         return _with_kafka(active, kafka)
     if "PYSPARK_GATEWAY_PORT" in os.environ:
-        return _with_kafka(_submitted(place, app, asked), kafka)
+        submitted = _with_kafka(_submitted(place, app, asked), kafka)
+        if s3:
+            s3_connector.require_connector(submitted)
+        return submitted
     if kafka:
         asked |= connector_settings(asked.get("spark.jars", ""))
+    if s3:
+        asked = s3_connector.connector_settings(asked.get("spark.jars", "")) | {
+            key: value for key, value in asked.items() if key != "spark.jars"
+        }
     return _with_kafka(_launched(place or parse_master(DEFAULT_MASTER), app, asked), kafka)
 
 

@@ -27,16 +27,20 @@ from tidegate.spark.batch.committed import lay_baseline
 from tidegate.spark.batch.compile import Compiler, tagged
 from tidegate.spark.batch.migration import Migration
 from tidegate.spark.batch.next_allocation import NextAllocation
+from tidegate.spark.batch.rehearsal import Rehearsal
 from tidegate.spark.batch.report import Reports
 from tidegate.spark.batch.segment import SegmentRun
 from tidegate.spark.batch.traces import FIELD
 from tidegate.spark.checks import check_start
+from tidegate.spark.hdfs.address import plain
+from tidegate.spark.hdfs.session import known_to
+from tidegate.spark.hdfs.web import HdfsUnavailable
 from tidegate.spark.kafka.broker_watch import watch_brokers
 from tidegate.spark.kafka.channel_topic import ChannelTopic, topics_of
 from tidegate.spark.kafka.source_checks import check_sources
 from tidegate.spark.loop.assembly import assembly_of
 from tidegate.spark.loop.loop import ControlLoop
-from tidegate.spark.loop.negotiate import executors_up, task_cpus
+from tidegate.spark.loop.negotiate import cores_per_executor, executors_up, task_cpus
 from tidegate.spark.loop.reach import check_reach
 from tidegate.spark.loop.served_page import check_page, serve_page
 from tidegate.spark.loop.settings import LoopSettings
@@ -46,9 +50,13 @@ from tidegate.spark.owner.epochs import Epochs
 from tidegate.spark.owner.owner import Owner, take
 from tidegate.spark.python_workers import start_workers
 from tidegate.spark.run import Run
+from tidegate.spark.s3.checks import check_exclusive
+from tidegate.spark.s3.spark_logs import check_logs, logs_on
+from tidegate.spark.shared_checkpoint import check_shared
 from tidegate.spark.state.cache_place import CachePlace, check_cache, remove_caches
 from tidegate.spark.state.files import Durable
 from tidegate.spark.state.location import location_of
+from tidegate.spark.warm_up import warm_up
 from tidegate.units import parse_duration
 
 _CLEANING_PATIENCE_S = 5.0
@@ -69,6 +77,7 @@ def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run
     trigger_ms = None if given["trigger"] is None else _interval_ms(given["trigger"])
     _check_counts(given)
     session = _session(graph)
+    checkpoint = known_to(session, checkpoint)
     with _usable(checkpoint):
         declared = check_start(graph, session, checkpoint, given)
         sources = check_sources(graph, session, checkpoint)
@@ -83,8 +92,11 @@ def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run
     with _usable(checkpoint):
         run = _prepared(graph, session, checkpoint, given, assembly, declared)
     try:
+        reads = {name: _reads(session, part) for name, part in run.segments.items()}
+        if settings is not None and given["warm_up"]:
+            _warm_up(graph, session, run, reads)
         for name, part in run.segments.items():
-            run._begin(name, _query(graph, session, part, trigger_ms))
+            run._begin(name, _query(graph, part, reads[name], trigger_ms))
         if settings is not None:
             run.loop = loop = ControlLoop(run, session, settings, checkpoint)
             serve_page(loop, graph.name, given["page"])
@@ -119,6 +131,10 @@ def _usable(checkpoint: str) -> Iterator[None]:
     """Say in one sentence that the filesystem refuses the checkpoint."""
     try:
         yield
+    except HdfsUnavailable as error:  # it says itself what to do
+        raise TidegateError(
+            f"the checkpoint {plain(checkpoint)} cannot be used; nothing was lost: {error}"
+        ) from error
     except OSError as error:
         raise TidegateError(
             f"the checkpoint {checkpoint} cannot be read or written ({error}); nothing was lost; "
@@ -130,7 +146,7 @@ def _refuse_without_target(given: Mapping[str, Any]) -> None:
     """Refuse options that say how to keep a target when no target is given."""
     without = (
         *("cores", "executors", "policy", "capacity", "excluded", "floors", "dry_run", "shed"),
-        *("approve", "page"),
+        *("approve", "page", "notify", "warm_up"),
     )
     named = [name for name in without if given[name] != option(name).default]
     if named:
@@ -151,6 +167,8 @@ def _prepared(
     """Check the checkpoint, take it, and make everything ready to start the queries."""
     place = Checkpoint(Durable(checkpoint))
     check_cache(session, _cache(checkpoint, given))
+    check_exclusive(checkpoint)
+    check_logs(session, place.root)
     owner = take(Epochs(place.root.below("owner")), graph.name)
     cleaner = Cleaner(graph.name)
 
@@ -159,6 +177,7 @@ def _prepared(
         owner.release()
 
     try:
+        check_shared(session, place.root)
         return _owned(graph, session, place, given, assembly, declared, owner, cleaner, release)
     except BaseException:
         release()
@@ -225,24 +244,46 @@ def _first_tasks(session: SparkSession, assembly: Assembly | None) -> int:
     return up if assembly.limits.dry_run else assembly.bounds.clamp(up)
 
 
+def _warm_up(graph: Graph, session: SparkSession, run: Run, reads: Mapping[str, DataFrame]) -> None:
+    """Rehearse the segments before their queries start; executors that come later do the same."""
+    for name, part in run.segments.items():
+        part.rehearsal = Rehearsal(part.segment, part.compiler, part.allocation, reads[name].schema)
+    rehearsals = [part.rehearsal for part in run.segments.values() if part.rehearsal is not None]
+    run.warmed = warm_up(session, graph.name, rehearsals, _cores_up(session))
+
+
+def _cores_up(session: SparkSession) -> int:
+    """How many tasks can run at a time now."""
+    if parse_master(str(session.sparkContext.master)).in_one_process:
+        return int(session.sparkContext.defaultParallelism) // task_cpus(session)
+    return executors_up(session) * cores_per_executor(session)
+
+
+def _reads(session: SparkSession, part: SegmentRun) -> DataFrame:
+    """The rows that a segment reads, of all its sources and channels."""
+    traced = part.compiler.traced
+    return tagged(
+        {
+            node.name: _stream(session, node, part, node.name in traced)
+            for node in part.segment.reads
+        }
+    )
+
+
 def _query(
-    graph: Graph, session: SparkSession, part: SegmentRun, trigger_ms: int | None
+    graph: Graph, part: SegmentRun, rows: DataFrame, trigger_ms: int | None
 ) -> StreamingQuery:
     """Start the streaming query of a segment."""
     name, place = part.segment.name, part.checkpoint
-    traced = part.compiler.traced
-    frames = {
-        node.name: _stream(session, node, part, node.name in traced) for node in part.segment.reads
-    }
     writer = (
-        tagged(frames)
-        .writeStream.queryName(f"{graph.name}.{name}")
+        rows.writeStream.queryName(f"{graph.name}.{name}")
         .option("checkpointLocation", place.segment(name).below("spark").location)
         .foreachBatch(part)
     )
     if trigger_ms is not None:
         writer = writer.trigger(processingTime=f"{trigger_ms} milliseconds")
-    return writer.start()
+    with logs_on(rows.sparkSession, place.root):
+        return writer.start()
 
 
 def _interval_ms(text: str) -> int:

@@ -5,6 +5,7 @@ from typing import Literal
 
 from tidegate.control.decision import deal_words, preview_words
 from tidegate.control.record import Record
+from tidegate.units import format_duration, format_share
 
 Kind = Literal["cores", "tasks", "moves", "deal", "preview", "shedding"]
 
@@ -32,7 +33,7 @@ class WantedChange:
     def words(self) -> str:
         """The change as a short phrase."""
         if self.kind == "shedding":
-            return f"keep {self.after:.0%} of the rows"
+            return f"keep {format_share(self.after)} of the rows"
         if self.kind == "moves":
             return f"move {self.after:.0f} {_shards(self.after)} of {self.operator}"
         if self.kind == "deal":
@@ -83,7 +84,7 @@ def outcome_of(record: Record) -> str:
 def expected_of(record: Record) -> str:
     """The latency that the decision expects, in words; empty where it has none."""
     expected_s = record.decision.expected_latency_s
-    return "" if expected_s is None else f"expected mean latency {expected_s:.2f} s"
+    return "" if expected_s is None else f"expected mean latency {format_duration(expected_s)}"
 
 
 def again(before: Record | None, record: Record) -> bool:

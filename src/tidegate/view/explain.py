@@ -1,6 +1,6 @@
 """A run in retrospect: where it was limited, what was decided, and what the decisions did."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -8,8 +8,11 @@ from tidegate.control.bottleneck import Bottleneck
 from tidegate.control.flow.bottleneck import BottleneckFinder
 from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly
+from tidegate.view.batch_time import batches_by_segment
 from tidegate.view.changes import again, changes_of, outcome_of, words_of
+from tidegate.view.cores_used import cores_used
 from tidegate.view.explanation import ExplainedDecision, Explanation, Moment, Span
+from tidegate.view.hindsight.look_back import hindsight_of
 from tidegate.view.lag import lag_sentence, source_limits
 from tidegate.view.network_choice import networks_of
 
@@ -22,10 +25,15 @@ _GAP = 5.0
 """A pause of more than this many intervals between two ticks means that the run was down."""
 
 
-def explain(records: Sequence[Record], at_s: float | None = None) -> Explanation:
+def explain(
+    records: Sequence[Record],
+    at_s: float | None = None,
+    watch: Callable[[], None] = lambda: None,
+) -> Explanation:
     """Explain these records, oldest first.
 
-    The flow network is drawn where it was fullest, or `at_s` seconds after the start.
+    The flow network is drawn where it was fullest, or `at_s` seconds after the start. `watch` is
+    called once for each record, to show how far it is.
     """
     if not records:
         raise AskedWrongly("There is no record to explain: give those of at least one tick.")
@@ -42,7 +50,17 @@ def explain(records: Sequence[Record], at_s: float | None = None) -> Explanation
         networks=networks_of(records, found, start_s, at_s),
         lag=lag_sentence([record.measurement for record in records]),
         source_limits=tuple(source_limits(records)),
+        batches=batches_by_segment(records),
+        cores=cores_used(records),
+        latency_s=_mean_latency_s(records),
+        target_s=records[-1].target_s,
+        hindsight=hindsight_of(records, watch),
     )
+
+
+def _mean_latency_s(records: Sequence[Record]) -> float | None:
+    """The mean latency over all rows that were done; None where none was measured."""
+    return _moment(records, [None] * len(records), range(len(records))).latency_s
 
 
 def bottlenecks_of(records: Sequence[Record]) -> list[Bottleneck | None]:

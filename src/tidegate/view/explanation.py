@@ -1,9 +1,14 @@
-"""The explanation of a run: its bottlenecks, its decisions, and the state it fetched."""
+"""The explanation of a run: bottlenecks, decisions, what batches took, and hindsight."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from tidegate.control.bottleneck import LIMITING_LOAD
+from tidegate.units import format_duration
+from tidegate.view.batch_time import SegmentTime
+from tidegate.view.cores_used import CoresUsed
 from tidegate.view.figures import milliseconds, rounded
+from tidegate.view.hindsight.hindsight import Best, Hindsight
 from tidegate.view.networks import NetworkMoment
 from tidegate.view.sizes import readable
 
@@ -79,10 +84,10 @@ class ExplainedDecision:
         elif came_s is not None and self.before.latency_s is not None:
             parts.append(f"mean {self.before.latency_s:.2f} s before, {came_s:.2f} s after")
         if self.before.load is not None and self.after.load is not None:
-            parts.append(f"load {self.before.load:.0%} to {self.after.load:.0%}")
+            parts.append(f"fullest operator {self.before.load:.0%} to {self.after.load:.0%}")
         before, after = self.before.bottleneck, self.after.bottleneck
         if before and after and before != after:
-            parts.append(f"bottleneck {before} to {after}")
+            parts.append(f"the fullest operator is now {after}, not {before}")
         if self.durable_bytes:
             parts.append(f"{readable(self.durable_bytes)} of state fetched")
         return "; ".join(parts) or "too few ticks to judge"
@@ -105,6 +110,18 @@ class Explanation:
     """One sentence about rows that stayed in the sources; empty where these do not tell."""
     source_limits: tuple[tuple[str, float], ...] = ()
     """What limited the run at its sources, with the seconds for which it did, longest first."""
+    batches: tuple[SegmentTime, ...] = ()
+    """What the time of batches went to, by segment or query, the slowest first."""
+    cores: CoresUsed
+    latency_s: float | None = None
+    """Mean latency over all rows."""
+    target_s: float | None = None
+    """The last target that was in force."""
+    hindsight: Hindsight
+
+    def with_best(self, best: Best | None) -> "Explanation":
+        """The same, with what an oracle found for the run."""
+        return replace(self, hindsight=replace(self.hindsight, best=best))
 
     @property
     def limiting_s(self) -> float:
@@ -121,18 +138,53 @@ class Explanation:
 
     @property
     def headline(self) -> str:
-        """The result in one sentence."""
+        """The result in a sentence or two."""
         operators = self.by_operator()
         if not operators:
-            return "No bottleneck was found: no operator was measured while it processed rows."
-        name, (named_s, _) = next(iter(operators.items()))
-        total_s = sum(span.seconds for span in self.spans)
+            return self._of_queries()
         worst, (_, most_s) = max(operators.items(), key=lambda pair: pair[1][1])
-        first = f"`{name}` was the bottleneck {named_s / max(total_s, 1e-9):.0%} of the time"
         if most_s <= 0.0:
-            return f"{first}; nothing limited the pipeline: no load reached 85 % of a capacity."
-        whose = "it" if worst == name else f"`{worst}`"
-        return f"{first}; {whose} limited the pipeline for {most_s:,.0f} s of {total_s:,.0f} s."
+            return self._nothing_full(next(iter(operators)))
+        peak = max(span.peak_load for span in self.spans if span.operator == worst)
+        total_s = sum(span.seconds for span in self.spans)
+        first = (
+            f"`{worst}` limited the pipeline for {most_s:,.0f} s of {total_s:,.0f} s: rows came to"
+            f" it at {LIMITING_LOAD:.0%} or more of the rate that its tasks can process"
+            f" ({peak:.0%} at most)."
+        )
+        others = [
+            f"`{name}` for {limiting_s:,.0f} s"
+            for name, (_, limiting_s) in operators.items()
+            if limiting_s > 0.0 and name != worst
+        ]
+        return f"{first} So did {', '.join(others)}." if others else first
+
+    def _nothing_full(self, name: str) -> str:
+        """What is said of a run in which no operator was full."""
+        mine = [span for span in self.spans if span.operator == name]
+        mean = sum(span.load * span.seconds for span in mine) / sum(span.seconds for span in mine)
+        return (
+            f"No operator limited the pipeline. `{name}` was the fullest: rows came to it at"
+            f" {mean:.0%} of the rate that its tasks can process, and at"
+            f" {max(span.peak_load for span in mine):.0%} at most. From {LIMITING_LOAD:.0%} on, an"
+            " operator limits the pipeline."
+        )
+
+    def _of_queries(self) -> str:
+        """What is said where nothing is known of operators, as of foreign queries."""
+        if not self.batches:
+            return "No bottleneck was found: no operator was measured while it processed rows."
+        name = self.batches[0].segment
+        many = len(self.batches)
+        said = "" if many == 1 else f"`{name}` was the slowest of {many} queries."
+        if self.latency_s is not None:
+            target = "" if self.target_s is None else f", target {format_duration(self.target_s)}"
+            said += (
+                f" Rows{f' of `{name}`' if many == 1 else ''} took"
+                f" {format_duration(self.latency_s)} on average, from their arrival to the end of"
+                f" their batch{target}."
+            )
+        return said.strip() or f"One query ran: `{name}`."
 
     @property
     def durable_bytes(self) -> int:
@@ -153,6 +205,7 @@ class Explanation:
             "seconds": round(self.seconds, 3),
             "ticks": self.ticks,
             "policies": list(self.policies),
+            "headline": self.headline,
             "lag": self.lag,
             "source_limits": [
                 {"what": what, "seconds": round(seconds, 3)} for what, seconds in self.source_limits
@@ -167,6 +220,11 @@ class Explanation:
                 }
                 for name, (named_s, limiting_s) in self.by_operator().items()
             ],
+            "cores": self.cores.document(),
+            "batches": [one.document() for one in self.batches],
+            "mean_ms": milliseconds(self.latency_s),
+            "target_ms": milliseconds(self.target_s),
+            "hindsight": self.hindsight.document(),
             "networks": [moment.document() for moment in self.networks],
             "bottlenecks": [
                 {

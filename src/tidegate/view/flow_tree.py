@@ -9,7 +9,8 @@ from rich.tree import Tree
 from tidegate.control.bottleneck import LIMITING_LOAD
 from tidegate.control.flow_graph import FlowEdge, FlowGraph, FlowVertex
 
-CUT = "MINIMUM CUT"
+CUT = "NARROWEST"
+"""How the edges of the minimum cut are marked."""
 
 
 def flow_tree(graph: FlowGraph) -> Tree:

@@ -19,10 +19,10 @@ class NetworkMoment:
     def headline(self) -> str:
         """What the network shows, in one sentence."""
         graph = self.graph
-        carried = f"{graph.capacity_rate:,.0f} rows/s can pass the minimum cut"
         return (
-            f"At second {self.at_s:,.0f}, {graph.arrival_rate:,.0f} rows/s arrived and {carried},"
-            f" which is before `{graph.operator}` ({graph.load:.0%})."
+            f"At second {self.at_s:,.0f}, {graph.arrival_rate:,.0f} rows/s arrived, and the"
+            f" pipeline could process {graph.capacity_rate:,.0f} rows/s: the narrowest place was"
+            f" before `{graph.operator}` ({graph.load:.0%} full)."
         )
 
     def document(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from rich.table import Table
 from tidegate.control.measurement import Measurement
 from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly
+from tidegate.units import exact_duration, format_duration, format_share
 from tidegate.view.changes import WantedChange, changes_of
 from tidegate.view.figures import milliseconds, rounded
 from tidegate.view.judge import Judge, Statistic
@@ -56,6 +57,7 @@ class Summary:
     late_rows: Mapping[str, int]
     """Rows that came after their window or session had closed, for each operator that had some."""
     arrived_rows: int
+    """Rows completed, shed, and waiting at the end."""
     rows: int
     """Rows completed."""
     largest_backlog_rows: int
@@ -104,30 +106,43 @@ class Summary:
             "max_lag_seconds": rounded(self.largest_lag_s, 1),
         }
 
+    @property
+    def headline(self) -> str:
+        """The run in one sentence: on time or not, and for how much less."""
+        cost = f"{format_share(self.cost)} of what {self.static_cores} fixed cores cost"
+        if self.mean_s is None:
+            return f"No row was completed; {cost}."
+        mean = f"mean latency {format_duration(self.mean_s)}"
+        if self.within_target is None or self.target_s is None:
+            return f"{mean[0].upper()}{mean[1:]}, no target; {cost}."
+        within = format_share(self.within_target)
+        target = exact_duration(self.target_s)
+        return f"On time {within} of the time: {mean}, target {target}; {cost}."
+
     def lines(self) -> list[tuple[str, str]]:
         """Labels and values, the most important first."""
-        target = "no target" if self.target_s is None else f"target {self.target_s:.3g} s"
-        after = f" after the first {self.warm_up_s:g} s" if self.warm_up_s else ""
+        target = "no target" if self.target_s is None else f"target {exact_duration(self.target_s)}"
+        after = f" after the first {format_duration(self.warm_up_s)}" if self.warm_up_s else ""
         return [
-            (f"seconds within target{after}", _share(self.within_target)),
-            (f"latency, mean ({target})", _seconds(self.mean_s)),
-            ("latency, p95", _seconds(self.p95_s)),
+            (f"time within the target{after}", _share(self.within_target)),
+            (f"mean latency ({target})", _seconds(self.mean_s)),
+            ("95 % of rows took at most", _seconds(self.p95_s)),
             ("core-seconds used", f"{self.core_seconds:,.0f}"),
+            ("of these, at work", _count(self.busy_core_seconds)),
             (
-                f"core-seconds of {self.static_cores} static cores",
+                f"core-seconds of {self.static_cores} fixed cores",
                 f"{self.static_core_seconds:,.0f}",
             ),
-            ("used of static", _share(self.cost)),
-            ("core-seconds busy", _count(self.busy_core_seconds)),
+            ("used of these", _share(self.cost)),
             ("changes of cores or tasks", f"{self.changes:,d}"),
-            ("reversals", f"{self.reversals:,d}"),
-            ("shards moved", f"{self.moves:,d}"),
+            ("of these, back in the other direction", f"{self.reversals:,d}"),
+            ("changes wished for and held back", f"{self.held_back:,d}"),
+            ("groups of keys moved to another task", f"{self.moves:,d}"),
             *self._fetched(),
-            ("decisions held back", f"{self.held_back:,d}"),
             ("rows arrived", f"{self.arrived_rows:,d}"),
             ("rows completed", f"{self.rows:,d}"),
             *((f"late rows of '{name}'", f"{rows:,d}") for name, rows in self.late_rows.items()),
-            ("largest backlog, rows", f"{self.largest_backlog_rows:,d}"),
+            ("most rows waiting at once", f"{self.largest_backlog_rows:,d}"),
             *self._lag(),
         ]
 
@@ -135,16 +150,16 @@ class Summary:
         """Empty where no source tells its lag."""
         if self.largest_lag_rows is None:
             return []
-        found = [("largest lag, rows", f"{self.largest_lag_rows:,d}")]
+        found = [("most rows left in the source", f"{self.largest_lag_rows:,d}")]
         if self.largest_lag_rows and self.largest_lag_s is not None:
-            found.append(("which took to arrive", _seconds(self.largest_lag_s)))
+            found.append(("so many had arrived within", _seconds(self.largest_lag_s)))
         return found
 
     def _fetched(self) -> list[tuple[str, str]]:
         """Empty where a single node had all the state it needed."""
         if self.nodes < 2 and not self.durable_bytes:
             return []
-        return [("state fetched by nodes", readable(self.durable_bytes))]
+        return [("state read from the checkpoint", readable(self.durable_bytes))]
 
     def table(self, title: str) -> Table:
         """The summary as a table for the terminal."""
@@ -178,9 +193,12 @@ def summarise(
     good_seconds = sum(interval_s for interval_s, good in judged if good)
     mean_s, p95_s = _latency_of_rows(ticks, warm_s)
     static_cores = _most_cores(records) if static_cores is None else static_cores
-    busy = [tick.cores_busy * tick.interval_s for tick in ticks if tick.cores_busy is not None]
+    busy = [
+        tick.busy_of_granted * tick.interval_s for tick in ticks if tick.busy_of_granted is not None
+    ]
     made = _changes(records)
     behind = most_behind(ticks)
+    rows = _completed_rows(ticks)
     return Summary(
         seconds=seconds,
         warm_up_s=warm_up_s,
@@ -201,12 +219,32 @@ def summarise(
         durable_bytes=sum(one.durable_bytes for tick in ticks for one in tick.operators),
         held_back=made.held_back,
         late_rows=_late_rows(ticks),
-        arrived_rows=round(sum(tick.arrival_rate * tick.interval_s for tick in ticks)),
-        rows=round(sum(tick.processed_rate * tick.interval_s for tick in ticks)),
+        arrived_rows=rows + _shed_rows(ticks) + round(ticks[-1].backlog_rows),
+        rows=rows,
         largest_backlog_rows=round(max(tick.backlog_rows for tick in ticks)),
         largest_lag_rows=None if behind is None else behind.lag_rows,
         largest_lag_s=None if behind is None else behind.lag_s,
     )
+
+
+def _completed_rows(ticks: Sequence[Measurement]) -> int:
+    """Rows from outside that batches have processed; by the rates where no batch is told.
+
+    A segment that rows come back to counts them again, so that there the rates say it better.
+    """
+    outside = [
+        segment
+        for tick in ticks
+        for place, segment in enumerate(tick.segments)
+        if place == 0 or segment.apart
+    ]
+    if outside and not any(segment.loops for segment in outside):
+        return sum(batch.rows for segment in outside for batch in segment.batches)
+    return round(sum(tick.processed_rate * tick.interval_s for tick in ticks))
+
+
+def _shed_rows(ticks: Sequence[Measurement]) -> int:
+    return sum(source.shed for tick in ticks for source in tick.sources)
 
 
 def _late_rows(ticks: Sequence[Measurement]) -> dict[str, int]:
@@ -306,11 +344,11 @@ def _weighted_mean(values: Sequence[float], weights: Sequence[float]) -> float |
 
 
 def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1%}"
+    return "-" if value is None else format_share(value)
 
 
 def _seconds(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f} s"
+    return "-" if value is None else format_duration(value)
 
 
 def _count(value: float | None) -> str:

@@ -11,7 +11,7 @@ import random
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,6 +20,7 @@ import pytest
 import tidegate as tg
 from tests.helpers.places import HELPERS
 from tests.helpers.processes import kill_tree, pass_time, wait_for
+from tests.helpers.rounds import Rounds
 from tidegate.spark.kafka.broker import Broker
 from tidegate.spark.kafka.produced import Produced
 from tidegate.spark.kafka.producer import ProducerProcess
@@ -122,16 +123,19 @@ class Chaos:
         assert output == expected
 
 
-def test_every_record_is_counted_once(tmp_path: Path, broker: Broker, topic: str) -> None:
+def test_every_record_is_counted_once(
+    tmp_path: Path, broker: Broker, topic: str, say_now: Callable[[str], None]
+) -> None:
     chaos = Chaos(tmp_path, broker, topic)
     with ProducerProcess(broker.servers, topic, LOAD) as producer:
         producer.begin()
+        rounds = Rounds(ROUNDS, say_now if ROUNDS > 1 else print)
         left = [KINDS[number % len(KINDS)] for number in range(ROUNDS)]
         while left:
             with chaos.driver() as process:
                 while left and process.poll() is None:
                     kind = left.pop(0)
-                    print(f"round {ROUNDS - len(left)} of {ROUNDS}: {kind}", flush=True)
+                    rounds.begin(kind)
                     chaos.round(kind, process)
         done = chaos.finish(producer)
     chaos.judge(done)

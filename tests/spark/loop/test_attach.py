@@ -8,8 +8,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import tidegate as tg
+from tidegate.control.batch_parts import ADD_UP
 from tidegate.recording import read_records
 from tidegate.spark.loop.boundary import BatchBoundary, queries_of_all_sessions
+from tidegate.view.explain import explain
 
 
 @pytest.fixture
@@ -59,6 +61,8 @@ def test_a_query_on_threads_is_measured_and_nothing_is_done(
     for batch in batches:
         assert batch.rows == told[batch.batch_id]["numInputRows"]
         assert batch.duration_s == told[batch.batch_id]["durationMs"]["triggerExecution"] / 1000
+        parts_s = sum(batch.parts_s.get(name, 0.0) for name in ADD_UP)
+        assert parts_s == pytest.approx(batch.duration_s, abs=0.01)
     # A row waits for the batch before its own at most, and its own takes its time.
     longest_s = max(entry["durationMs"]["triggerExecution"] for entry in told.values()) / 1000
     latency = last.measurement.latency
@@ -66,6 +70,13 @@ def test_a_query_on_threads_is_measured_and_nothing_is_done(
     shortest_s = min(batch.duration_s for batch in batches)
     assert shortest_s < latency.mean_s <= latency.p99_s <= 2.2 * longest_s + 0.1
     assert read_records(tmp_path / "records") == list(attachment.records)
+    explained = explain(attachment.records)
+    assert explained.headline.startswith("Rows of `attached` took ")
+    (query_time,) = explained.batches
+    assert query_time.foreign and "tasks and the sink" in query_time.went_to
+    assert query_time.busy is not None and query_time.busy <= 4.0
+    assert explained.hindsight.dry_run and explained.hindsight.known_seconds > 0.0
+    assert explained.hindsight.most_enough <= 4
 
 
 def test_a_session_means_queries_that_come_later_too(

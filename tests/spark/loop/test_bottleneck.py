@@ -134,6 +134,6 @@ def test_the_flow_policy_widens_the_operator_that_limits(spark, tmp_path, wait_f
         run.stop()
     assert loop.failure is None
     change = next(record for record in loop.records if "match" in record.decision.tasks)
-    assert "the cut before `match` is filled to" in change.decision.reason
+    assert "the way to `match` is " in change.decision.reason
     assert "parse" not in change.decision.tasks
     assert change.bottleneck is not None and change.bottleneck.operator == "match"

@@ -80,7 +80,7 @@ def test_windowed_words_of_a_socket_are_all_counted_and_ctrl_c_is_the_programs(t
         assert code == -signal.SIGINT, program.told()
         assert "in <module>\n    query.awaitTermination()" in program.stderr
         assert "tidegate/" not in program.stderr, "the program's traceback has frames of ours"
-        assert "seconds within target" in program.stderr
+        assert "time within the target" in program.stderr
         assert "tidegate" not in program.stdout
 
 

@@ -58,7 +58,7 @@ def test_a_pipelines_policy_stands_beside_one_for_machines(trace: Path, tmp_path
     assert within["latency"] > 50.0
     page = tmp_path / "page.html"
     said = run(str(trace), *asked, "--target", "5s", "--plot", str(page))
-    assert "in target %" in said and "mean latency 5s" in " ".join(said.split())
+    assert "on time" in said and "mean latency 5s" in " ".join(said.split())
     assert "latency" in page.read_text()
 
 

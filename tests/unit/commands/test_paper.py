@@ -59,7 +59,7 @@ def test_an_experiment_leaves_its_result_and_its_picture(elsewhere: Path) -> Non
     (row,) = [r for r in json.loads(run("drs", "--json"))["rows"] if r["figure"] == "table2"]
     assert "aims met, quick" in row["last"]
     printed = run("drs", "table2", "--quick")
-    assert "K_max 192" in printed and "measured by itself" in printed
+    assert "K_max 192" in printed and "without Spark" in printed
 
 
 @pytest.mark.parametrize(

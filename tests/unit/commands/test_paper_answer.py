@@ -137,7 +137,7 @@ def test_what_cannot_be_kept_was_printed_before(called, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize(
     ("body", "words"),
-    [("spark", "on Spark"), ("simulated", "simulated"), ("measured", "measured by itself")],
+    [("spark", "on Spark"), ("simulated", "simulated"), ("measured", "without Spark")],
 )
 def test_every_body_has_its_own_words(body, words: str) -> None:
     figure = Figure(

@@ -50,9 +50,9 @@ def test_latency_gives_the_fewest_cores(run: Run) -> None:
 def test_people_get_a_table(run: Run) -> None:
     code, out, _ = run("plan", VLD, "--cores", "22")
     assert code == 0
-    for word in ("operator", "rate", "cores", "utilisation", "latency share", "extract", "81.2%"):
+    for word in ("operator", "rows/s", "cores", "busy", "of the whole", "extract", "81 %"):
         assert word in out
-    assert "22 cores: mean latency 1.641 s (mmk)" in out
+    assert "22 cores: mean latency 1.64 s (model mmk)" in out
 
 
 def test_the_model_counts_variability(run: Run) -> None:

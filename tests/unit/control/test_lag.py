@@ -59,7 +59,7 @@ def test_lag_in_words() -> None:
     assert lag_words(measured(0)) is None
     found = summarise(records)
     assert (found.largest_lag_rows, found.largest_lag_s) == (1000, 2.5)
-    assert ("largest lag, rows", "1,000") in found.lines()
+    assert ("most rows left in the source", "1,000") in found.lines()
     told = explain(records)
     assert told.lag == (
         "Rows stayed behind in the source: 1,000 rows, 2.5 s at most, 0 rows at last."

@@ -74,6 +74,7 @@ def test_the_policies_defaults_are_the_options_defaults():
         ({"trigger": "10us"}, "^trigger: '10us' is shorter than a millisecond"),
         ({"tasks": 0}, "^tasks=0: give a whole number of 1 or more"),
         ({"sample_every": 0}, "^sample_every=0: give a whole number of 1 or more"),
+        ({"warm_up": "no"}, "^warm_up='no': expected True or False"),
         ({"traget": "2 seconds"}, "no option 'traget'; did you mean 'target'"),
     ],
 )

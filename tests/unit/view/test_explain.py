@@ -46,6 +46,11 @@ def keep(directory: Path, records: list[Record]) -> Path:
     return directory
 
 
+def flowing(text: str) -> str:
+    """The text without its line breaks."""
+    return " ".join(text.split())
+
+
 def test_spans_follow_the_bottleneck() -> None:
     told = explain(moved())
     assert [(span.operator, span.begin_s, span.end_s) for span in told.spans] == [
@@ -57,8 +62,32 @@ def test_spans_follow_the_bottleneck() -> None:
     assert (parse.load, per_ad.most_tasks) == (pytest.approx(0.9), 2)
     assert told.limiting_s == 9.0
     assert told.headline == (
-        "`per_ad` was the bottleneck 67% of the time; `parse` limited the pipeline for 9 s of 30 s."
+        "`parse` limited the pipeline for 9 s of 30 s: rows came to it at 85% or more of the rate"
+        " that its tasks can process (90% at most)."
     )
+
+
+def test_where_nothing_was_full_no_operator_is_said_to_limit() -> None:
+    """The fullest operator is named, and that it limited nothing, in sentences that agree."""
+    calm = [dataclasses.replace(one, bottleneck=bottleneck("wait", 0.42)) for one in surge(30)]
+    calm[3] = dataclasses.replace(calm[3], bottleneck=bottleneck("wait", 0.71))
+    assert explain(calm).headline == (
+        "No operator limited the pipeline. `wait` was the fullest: rows came to it at 43% of the"
+        " rate that its tasks can process, and at 71% at most. From 85% on, an operator limits the"
+        " pipeline."
+    )
+
+
+def test_every_operator_that_limited_is_named() -> None:
+    records = [
+        dataclasses.replace(
+            one, bottleneck=bottleneck("parse", 0.9) if one.tick < 20 else bottleneck("join", 1.3)
+        )
+        for one in surge(30)
+    ]
+    headline = explain(records).headline
+    assert headline.startswith("`parse` limited the pipeline for 20 s of 30 s")
+    assert headline.endswith("So did `join` for 10 s.")
 
 
 def test_a_run_that_was_down_is_two_spans() -> None:
@@ -110,7 +139,7 @@ def test_state_that_was_fetched_belongs_to_the_change_before_it(tmp_path: Path) 
     assert told.durable_bytes == 2 * 2**20 + 512
     page = tmp_path / "run.html"
     where = keep(tmp_path / "ck", records)
-    text = RUNNER.invoke(app, ["explain", str(where), "--html", str(page)]).stdout
+    text = flowing(RUNNER.invoke(app, ["explain", str(where), "--html", str(page)]).stdout)
     assert "Nodes fetched 2.0 MiB of state they did not have: `per_ad` 2.0 MiB." in text
     assert "Nodes fetched 2.0 MiB" in page.read_text()
     document = json.loads(RUNNER.invoke(app, ["explain", str(where), "--json"]).stdout)
@@ -135,10 +164,11 @@ def test_the_network_is_drawn_where_it_was_fullest(tmp_path: Path) -> None:
     records = list(simulate(world(seconds=60.0), controller()).records)
     (moment,) = explain(records).networks
     assert moment.at_s == pytest.approx(31.0)
-    assert moment.headline.startswith("At second 31, 4,000 rows/s arrived and 1,9")
+    assert moment.headline.startswith("At second 31, 4,000 rows/s arrived, and the pipeline could")
+    assert moment.headline.endswith("the narrowest place was before `count` (210% full).")
     where = keep(tmp_path / "ck", records)
     text = RUNNER.invoke(app, ["explain", str(where)], env={"COLUMNS": "120"}).stdout
-    assert re.search(r"MINIMUM CUT 4,000 of 1,9\d\d rows/s \(2\d\d%\) -> count 2 tasks", text)
+    assert re.search(r"NARROWEST 4,000 of 1,9\d\d rows/s \(2\d\d%\) -> count 2 tasks", text)
     page = tmp_path / "run.html"
     answer = RUNNER.invoke(app, ["explain", str(where), "--json", "--html", str(page)])
     (network,) = json.loads(answer.stdout)["networks"]
@@ -195,7 +225,7 @@ def test_the_command_prints_text_json_and_a_page(tmp_path: Path) -> None:
     where = keep(tmp_path / "ck", moved(40))
     text = RUNNER.invoke(app, ["explain", str(where)])
     assert text.exit_code == 0
-    assert "`per_ad` was the bottleneck" in text.stdout
+    assert "`parse` limited the pipeline for 9 s" in flowing(text.stdout)
     assert "0 to 10" in text.stdout and "cores 2 to 4" in text.stdout
     page = tmp_path / "run.html"
     answer = RUNNER.invoke(app, ["explain", str(where), "--json", "--html", str(page)])
@@ -208,7 +238,7 @@ def test_the_command_prints_text_json_and_a_page(tmp_path: Path) -> None:
     }
     assert document["left_out"] == [] and len(document["changes"]) == 4
     html = page.read_text()
-    assert "Where the bottleneck was" in html and "per_ad" in html
+    assert "The fullest operator" in html and "per_ad" in html
     assert "&lt;b&gt;theta&lt;/b&gt;" in html
     assert "<script src" not in html and not re.search(r"(?:src|href)=", SCRIPT.sub("", html))
 
@@ -265,3 +295,19 @@ def test_a_place_that_is_not_there_or_not_here(tmp_path: Path) -> None:
     where = keep(tmp_path / "ck", moved(3))
     lost = RUNNER.invoke(app, ["explain", str(where), "--html", str(tmp_path / "no" / "a.html")])
     assert isinstance(lost.exception, AskedWrongly) and "does not exist" in str(lost.exception)
+
+
+def test_no_line_is_wider_than_the_terminal_and_nothing_is_cut(tmp_path: Path) -> None:
+    long = "normalise_and_enrich_the_orders_with_customers"
+    records = []
+    for one in surge(40):
+        where = bottleneck(long if one.tick % 20 < 10 else "per_ad", 1.234, 128)
+        at_s = one.measurement.at_s + 12_345 * (one.tick // 20)
+        tick = dataclasses.replace(one.measurement, at_s=at_s)
+        records.append(dataclasses.replace(one, bottleneck=where, measurement=tick))
+    where = keep(tmp_path / "ck", records)
+    said = RUNNER.invoke(app, ["explain", str(where)], env={"COLUMNS": "80"}).stdout
+    assert max(len(line) for line in said.splitlines()) <= 80
+    assert "…" not in said
+    cells = "".join(re.findall(r"│ *[\d,]+ to *│ (\w+) *│", said))
+    assert cells, "the table has the spans"

@@ -39,7 +39,7 @@ def test_the_tree_has_every_edge_once() -> None:
     graph = branched()
     text = text_of(graph)
     assert text.count("->") == len(graph.edges)
-    assert text.count("MINIMUM CUT") == sum(edge.cut for edge in graph.edges) == 2
+    assert text.count("NARROWEST ") == sum(edge.cut for edge in graph.edges) == 2
     assert "-> parse (back)" in text and "-> parse (above)" in text
     assert "-> both (above)" in text
     for one in graph.vertices:
@@ -72,7 +72,7 @@ def test_the_picture_is_sound_and_says_the_same() -> None:
     assert len(edges) == len(graph.edges)
     assert len([one for one in root.findall("path") if one.attrib.get("class") == "cut"]) == 1
     words = "".join(root.itertext())
-    assert "minimum cut, 130% full" in words and "100 of 77 rows/s" in words
+    assert "narrowest place, 130% full" in words and "100 of 77 rows/s" in words
     assert "a_name_that_no_box" in words and "wide_enough_for" not in words
     width, height = map(float, root.attrib["viewBox"].split()[2:])
     for box in boxes:

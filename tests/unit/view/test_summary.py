@@ -1,15 +1,19 @@
 """The summary's arithmetic, against the same told second by second."""
 
 import dataclasses
+import io
 import json
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from tests.helpers.synthetic_surge import START_S, TARGET_S, record, surge
+from tidegate.commands.table import fitted
 from tidegate.control.decision import Decision
-from tidegate.control.measurement import Latency
+from tidegate.control.measurement import BatchMeasurement, Latency, SegmentMeasurement
 from tidegate.control.record import Record
+from tidegate.control.row_counts import SourceCount
 from tidegate.errors import AskedWrongly
 from tidegate.view.changes import again, changes_of, outcome_of, words_of
 from tidegate.view.percentiles import pooled_quantile
@@ -32,11 +36,13 @@ def test_against_brute_force() -> None:
     assert summary.mean_s == pytest.approx(mean_s)
     ticks = [one.measurement for one in records]
     assert summary.core_seconds == sum(tick.cores_granted for tick in ticks)
-    assert summary.busy_core_seconds == pytest.approx(sum(tick.cores_busy for tick in ticks))
+    assert summary.busy_core_seconds == pytest.approx(
+        sum(min(tick.cores_busy, tick.cores_granted) for tick in ticks)
+    )
     assert (summary.static_cores, summary.static_core_seconds) == (4, 160)
     assert (summary.changes, summary.reversals, summary.moves, summary.held_back) == (2, 1, 2, 1)
-    assert summary.arrived_rows == 20 * 2000 + 20 * 500
     assert summary.rows == 20 * 1800 + 20 * 600
+    assert summary.arrived_rows == summary.rows + 50, "what was done, and what waits at the end"
     assert summary.largest_backlog_rows == 900
 
 
@@ -110,13 +116,75 @@ def test_the_document_is_json_and_the_table_says_the_same() -> None:
     assert document["core_seconds"] == 128.0
     assert document["static_core_seconds"] == 160.0
     lines = dict(summary.lines())
-    assert lines["seconds within target after the first 5 s"] == "85.7%"
+    assert lines["time within the target after the first 5 s"] == "86 %"
     assert lines["rows completed"] == "48,000"
     assert summary.table("a run").row_count == len(lines)
 
 
-def test_state_that_nodes_fetched_is_said_where_there_are_several() -> None:
-    assert "state fetched by nodes" not in dict(summarise(surge()).lines())
+def test_rows_are_counted_by_batches_where_these_are_told() -> None:
+    def batch(number: int, rows: int) -> BatchMeasurement:
+        return BatchMeasurement(
+            batch_id=number, rows=rows, tasks=2, imbalance=1.0, duration_s=1.0, ended_s=START_S
+        )
+
+    def segment(name: str, *batches: BatchMeasurement, **fields: bool) -> SegmentMeasurement:
+        return SegmentMeasurement(
+            name=name, arrival_rate=1.0, backlog_rows=0.0, tasks=2, batches=batches, **fields
+        )
+
+    kept = SourceCount(name="clicks", offered=1000, kept=900)
+    first = measured(
+        record(0),
+        segments=(segment("main", batch(1, 400)), segment("behind", batch(1, 400))),
+        sources=(kept,),
+    )
+    second = measured(
+        record(1),
+        segments=(segment("main", batch(2, 300), batch(3, 200)), segment("behind")),
+        backlog_rows=7.0,
+    )
+    summary = summarise([first, second])
+    assert (summary.rows, summary.arrived_rows) == (900, 900 + 100 + 7)
+    apart = measured(record(0), segments=(segment("a", batch(1, 5)), segment("b", apart=True)))
+    assert summarise([apart]).rows == 5
+    looped = measured(record(0), segments=(segment("main", batch(1, 5), loops=True),))
+    assert summarise([looped]).rows == 600, "rows that come back would count twice"
+
+
+def test_no_more_cores_are_busy_than_there_are() -> None:
+    busy = measured(record(0), cores_busy=2.65, cores_granted=2)
+    assert busy.measurement.busy_of_granted == 2.0
+    assert dict(summarise([busy]).lines())["of these, at work"] == "2"
+
+
+def test_the_headline_says_it_in_one_sentence() -> None:
+    summary = summarise(surge(), warm_up_s=40 / 6)
+    assert summary.headline == (
+        "On time 85 % of the time: mean latency 1.53 s, target 2 s; 80 % of what 4 fixed cores"
+        " cost."
+    )
+    assert "after the first 6.67 s" in summary.lines()[0][0]
+    untold = [dataclasses.replace(one, target_s=None) for one in surge()]
+    assert summarise(untold).headline.startswith("Mean latency 1.48 s, no target; 80 %")
+    idle = measured(record(0), latency=None, backlog_rows=0.0)
+    assert summarise([idle]).headline.startswith("No row was completed")
+
+
+@pytest.mark.parametrize("width", [80, 60])
+def test_the_table_fits_a_narrow_terminal(width: int) -> None:
+    console = Console(file=io.StringIO(), width=width, _environ={})
+    summary = summarise(surge(), warm_up_s=40 / 6)
+    console.print(fitted(summary.table("tidegate demo"), console))
+    text = console.file.getvalue()
+    assert "…" not in text and max(map(len, text.splitlines())) <= width
+    words = set(text.replace("│", " ").split())
+    assert {
+        word for label, value in summary.lines() for word in f"{label} {value}".split()
+    } <= words
+
+
+def test_state_that_had_to_be_read_is_said() -> None:
+    assert "state read from the checkpoint" not in dict(summarise(surge()).lines())
     records = surge()
     for tick, (nodes, durable_bytes) in enumerate(((("a", "b"), 0), (("a", "a"), 3 * 2**20))):
         parse, per_ad = records[tick].measurement.operators
@@ -124,8 +192,8 @@ def test_state_that_nodes_fetched_is_said_where_there_are_several() -> None:
         records[tick] = measured(records[tick], operators=(parse, told))
         assert Record.from_json(records[tick].to_json()) == records[tick]
     calm = summarise(records[:1])
-    assert calm.nodes == 2 and dict(calm.lines())["state fetched by nodes"] == "0 B"
-    assert dict(summarise(records).lines())["state fetched by nodes"] == "3.0 MiB"
+    assert calm.nodes == 2 and dict(calm.lines())["state read from the checkpoint"] == "0 B"
+    assert dict(summarise(records).lines())["state read from the checkpoint"] == "3.0 MiB"
     assert summarise(records).document()["state_fetched_bytes"] == 3 * 2**20
 
 
@@ -175,7 +243,7 @@ def test_words_for_what_changed() -> None:
     assert outcome_of(record(10)) == "done"
     assert outcome_of(record(20)) == "held back: the maximum is 4"
     shed = dataclasses.replace(record(0), decision=Decision(reason="r", keep=0.9))
-    assert words_of(shed) == "keep 90% of the rows"
+    assert words_of(shed) == "keep 90 % of the rows"
     assert outcome_of(shed) == "not acted on"
     one = dataclasses.replace(record(0), decision=Decision(reason="r", moves={"per_ad": {1: 0}}))
     assert words_of(one) == "move 1 shard of per_ad"

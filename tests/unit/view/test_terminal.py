@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from tests.helpers.synthetic_surge import NOTE, REASONS, START_S, record, surge
+from tidegate.control.bottleneck import Bottleneck
 from tidegate.control.control_failure import ControlFailure
 from tidegate.control.decision import hold
 from tidegate.control.measurement import Measurement, OperatorMeasurement
@@ -43,19 +44,19 @@ def test_a_terminal_shows_every_figure() -> None:
     shown = on_terminal(surge(23))
     for part in (
         "ads",
-        "2,000 rows/s, 1,800 completed",
+        "2,000 rows/s arrive, 1,800 are done",
         "▃▃▃▃▃▃▃▃█████",
-        "mean 1.22 s, p95 1.95 s, target 2.00 s ok",
-        "4 asked, 4 granted, 3.0 busy",
+        "mean 1.22 s, 95 % within 1.95 s, target 2 s: on time",
+        "4 granted, 3.0 busy",
         "900 rows",
         "23 s, policy latency",
-        "hold: 1.22 s is within 2 s",
+        "no change: 1.22 s is within 2 s",
         f"note: {NOTE}",
         "held back: the maximum is 4",
     ):
         assert part in shown, part
-    assert re.search(r"per_ad +4 +1,000 +0\.0 +1\.10 +3\.0 MiB", shown)
-    assert re.search(r"parse +4 +1,000 +0\.5 +1\.00 +-", shown)
+    assert re.search(r"per_ad +4 +1,000 +0\.0 +\+10 % +3\.0 MiB", shown)
+    assert re.search(r"parse +4 +1,000 +0\.5 +\+0 % +-", shown)
     flat = re.sub(r"[\s│]+", " ", shown)
     assert all(REASONS[tick] in flat for tick in (10, 14, 20))
     assert REASONS[35] not in flat
@@ -92,13 +93,13 @@ def test_a_terminal_says_that_control_fails_above_the_last_picture_until_it_work
 
 
 def test_lateness_is_said_in_words_and_not_by_colour_alone() -> None:
-    assert "target 2.00 s LATE" in on_terminal(surge(11))
-    assert "saturated" in on_terminal(surge(11))
+    assert "target 2 s: LATE" in on_terminal(surge(11))
+    assert "900 rows, more than is done in time" in on_terminal(surge(11))
 
 
 def test_a_tick_without_a_batch_keeps_the_last_latency_and_says_stale() -> None:
     shown = on_terminal(surge(13))
-    assert "mean 3.00 s" in shown
+    assert "mean 3 s" in shown
     assert "no batch ended for 1 s" in shown
     first = dataclasses.replace(
         record(0), measurement=dataclasses.replace(record(0).measurement, latency=None)
@@ -161,13 +162,14 @@ def test_a_log_gets_one_plain_line_a_tick() -> None:
     lines = in_log(surge())
     assert len(lines) == 40
     assert lines[0] == (
-        "    1 s | 500 rows/s | latency mean 1.00 s, p95 1.60 s | target 2.00 s | "
-        "cores 2 (1.5 busy) | tasks parse=2 per_ad=2 | imbalance 1.10 | backlog 50"
+        "    1 s | 500 rows/s | latency mean 1 s, 95 % within 1.6 s | target 2 s | "
+        "2 cores, 1.5 busy | tasks parse 2, per_ad 2 | 50 rows waiting"
     )
-    assert "LATE, target 2.00 s" in lines[9]
+    assert "LATE, target 2 s" in lines[9]
+    assert "the fullest task has 60 % more than the mean" in lines[9]
     assert lines[10].endswith(f"tasks of parse 2 to 4 (done): {REASONS[10]}")
-    assert "cores 2 of 4 asked" in lines[11]
-    assert "latency - " in lines[12] and "stale: no batch ended for 1 s" in lines[12]
+    assert "2 cores of 4 asked for" in lines[11]
+    assert "latency - " in lines[12] and "old numbers: no batch ended for 1 s" in lines[12]
     assert lines[14].endswith(f"| note: {NOTE}")
     assert "(held back: the maximum is 4)" in lines[20]
 
@@ -186,7 +188,51 @@ def test_the_percentile_can_be_what_is_judged() -> None:
 def test_a_record_with_the_least_is_shown() -> None:
     file = io.StringIO()
     LiveView(Console(file=file, _environ={}), None, "x").show(bare())
-    assert file.getvalue() == "   60 s | 10 rows/s | latency - | cores 1 | backlog 0\n"
+    assert file.getvalue() == "   60 s | 10 rows/s | latency - | 1 cores | 0 rows waiting\n"
+
+
+LIMIT = Bottleneck(
+    operator="per_ad", segment="main", tasks=4, load=0.89, gain=0.28, capacity_rate=2200.0
+)
+
+
+def test_the_limit_is_said_in_a_sentence() -> None:
+    limited = dataclasses.replace(record(9), bottleneck=LIMIT)
+    said = "per_ad limits: rows come at 89 % of what its 4 tasks can process; one more task would"
+    assert f"{said} raise that by 28 %" in re.sub(r"[\s│]+", " ", on_terminal([limited]))
+    first = dataclasses.replace(LIMIT, load=0.5, tasks=1)
+    (line,) = in_log([dataclasses.replace(record(9), bottleneck=first)])
+    assert "per_ad would be the first limit: rows come at 50 % of what its 1 task can" in line
+
+
+@pytest.mark.parametrize("width", [80, 60])
+def test_nothing_is_cut_on_a_narrow_terminal(width: int) -> None:
+    records = [dataclasses.replace(one, bottleneck=LIMIT) for one in surge(36)]
+    shown = on_terminal(records, width=width)
+    assert "…" not in shown
+    lines = [line.rstrip("\r") for line in shown.splitlines()]
+    assert max(map(len, lines)) <= width
+    words = re.sub(r"[\s│]+", " ", shown)
+    for part in (
+        "500 rows/s arrive, 600 are done",
+        "mean 1.35 s, 95 % within 2.16 s, target 2 s: on time",
+        "4 granted, 3.0 busy",
+        "50 rows",
+        "one more task would raise that by 28 %",
+        "36 s, policy latency",
+        REASONS[35],
+    ):
+        assert part in words, part
+    headings = {"operator", "tasks", "rows/s", "busy", "cores", "fullest", "task", "state"}
+    assert headings <= set(words.split())
+
+
+def test_the_length_of_the_run_is_said_where_it_is_known() -> None:
+    file = io.StringIO()
+    console = Console(file=file, force_terminal=True, width=80, height=60, _environ={})
+    with LiveView(console, 2.0, "ads", seconds=90.0) as view:
+        view.show(record(0))
+    assert "1 of 90 s, policy latency" in CODES.sub("", file.getvalue())
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ the modelled one is what the queueing model does not include, here a micro-batch
 (`Unseen`). It is learned and added to what the model says of other cores.
 """
 
+import dataclasses
 import math
 from collections.abc import Mapping
 
@@ -25,6 +26,7 @@ from tidegate.control.bounds import Bounds
 from tidegate.control.constraints import Constraints
 from tidegate.control.decision import Decision, hold
 from tidegate.control.drs_options import DrsOptions
+from tidegate.control.learning.cold_batches import StartUpLateness
 from tidegate.control.learning.offered_rates import OfferedRates
 from tidegate.control.learning.smoothing import Smoothing, smoother
 from tidegate.control.measurement import Measurement, OperatorMeasurement
@@ -150,6 +152,7 @@ class Drs:
         self._stations = _Stations(options)
         self._better_only = options.resplit == "better"
         self._latency = smoother(options.alpha, options.w)()
+        self._start_up = StartUpLateness(t_max_s)
         self._unseen = Unseen()
         self._unseen_s = 0.0
         self._measured_s: float | None = None
@@ -162,33 +165,42 @@ class Drs:
     def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
         """Scale out above T_max, scale in below T_min, and split again in between."""
         self._allowed = constraints.allowed
+        start_up = self._start_up.notice(measurement)
         measurement = only_stations(measurement)
+        if start_up is not None:  # rows that waited for a cold batch: their sojourn misleads
+            measurement = dataclasses.replace(measurement, latency=None)
         queues = self._stations.of(measurement)
         if measurement.latency is not None:
             self._measured_s = self._latency.update(measurement.latency.mean_s)
         measured_s = self._measured_s
-        if queues is None or measured_s is None:
-            return hold("no sojourn or no operator's rates are known yet")
+        if queues is None or (measured_s is None and start_up is None):
+            unknown = "no sojourn or no operator's rates are known yet"
+            return hold(unknown if start_up is None else f"{start_up}; {unknown}")
         have = np.array([operator.tasks for operator in measurement.operators])
         total = int(have.sum())
         keeps_up = bool((have > queues.load).all())
         modelled_s = float(queues.network_latency(have)) if keeps_up else np.inf
         self._unseen.learn(queues, measurement)
         self._unseen_s = self._unseen.of(queues, measurement, have)
-        shown = f"{format_duration(measured_s)} measured"
-        if measured_s > self._t_max_s or not np.isfinite(self._unseen_s):
+        overloaded = not np.isfinite(self._unseen_s)
+        if measured_s is None or start_up is not None:
+            if not overloaded:
+                return hold(f"{start_up}; {total} cores serve the load")
+            measured_s = 0.0
+        shown = start_up or f"{format_duration(measured_s)} measured"
+        if measured_s > self._t_max_s or overloaded:
             best, notes = self._fewest(queues, measurement)
             if best.total <= total:
                 best, more = _split(queues, measurement, min(total + 1, self._allowed.most))
                 notes += more
-            why = f"{shown}, T_max is {format_duration(self._t_max_s)}"
+            why = f"{shown}, more than the target of {format_duration(self._t_max_s)}"
             if measured_s <= self._t_max_s:
                 why = f"{shown}, but the load is more than {total} cores serve"
             return self._change(queues, measurement, best, why, notes)
         if measured_s < self._t_min_s:
             best, notes = self._fewest(queues, measurement)
             if best.total < total:
-                why = f"{shown}, T_min is {format_duration(self._t_min_s)}"
+                why = f"{shown}, less than t_min, {format_duration(self._t_min_s)}"
                 return self._change(queues, measurement, best, why, notes)
             return Decision(reason=f"{shown}, and no core can be released", notes=notes)
         best, notes = _split(queues, measurement, total)
@@ -197,7 +209,7 @@ class Drs:
             return self._change(
                 queues, measurement, best, f"{shown}, but another split is better", notes
             )
-        return Decision(reason=f"{shown}, between T_min and T_max", notes=notes)
+        return Decision(reason=f"{shown}, between t_min and the target", notes=notes)
 
     def _fewest(
         self, queues: Queues, measurement: Measurement
@@ -236,7 +248,7 @@ class Drs:
         if not np.isfinite(floor_s):
             return ()
         return (
-            f"T_max of {format_duration(self._t_max_s)} is below the lowest possible latency"
+            f"the target of {format_duration(self._t_max_s)} is below the lowest possible latency"
             f" of {format_duration(floor_s, round_up=True)}; latency is as low as it can be",
         )
 
@@ -250,7 +262,7 @@ class Drs:
     ) -> Decision:
         cores = self._allowed.clamp(best.total)
         return Decision(
-            reason=f"{why}: {cores} cores as {_shown(measurement, best)}",
+            reason=f"{why}: {cores} cores, divided into {_shown(measurement, best)}",
             cores=None if cores == measurement.cores_asked else cores,
             tasks=_tasks(measurement, best),
             notes=notes,

@@ -18,7 +18,7 @@ class StaticPeak:
     def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
         """Request the machines once."""
         if measurement.cores_asked == self._machines:
-            return hold("static")
+            return hold("the number is fixed")
         return Decision(cores=self._machines, reason="the peak load needs these machines")
 
 

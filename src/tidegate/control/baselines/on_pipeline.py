@@ -33,7 +33,7 @@ class OnPipeline(Wrapper):
 
     def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
         """The inner decision with tasks added, or tasks for newly granted cores."""
-        decision = hold("between two looks")
+        decision = hold("no decision is due")
         if measurement.at_s - self._asked_s >= self._every_s - 1e-6:
             self._asked_s = measurement.at_s
             decision = self._inner.decide(measurement, constraints)

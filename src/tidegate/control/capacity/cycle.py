@@ -43,15 +43,15 @@ class PlanAhead:
             self._planned = None
             return Decision(cores=machines, reason=reason)
         self._planned = (machines, reason)
-        return hold("the plan releases machines when the cycle begins")
+        return hold("the next plan needs fewer, which are released when it begins")
 
     def begin(self, measurement: Measurement, at_least: int = 0) -> Decision:
         """At t: release the machines that the plan does not need, but keep `at_least`."""
         if self._planned is None:
-            return hold("the plan is in force")
+            return hold("what was planned is in force")
         machines, reason = self._planned
         self._planned = None
         machines = max(machines, at_least)
         if machines >= measurement.cores_asked:
-            return hold("the plan needs all present machines")
+            return hold("the plan needs all that there is")
         return Decision(cores=machines, reason=reason)

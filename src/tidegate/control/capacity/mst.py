@@ -75,7 +75,7 @@ class MstPolicy:
         minute = self._cycle.minute_of(measurement)
         if self._forecaster is None:
             if minute != 0:
-                return hold("within the cycle")
+                return hold("no plan is due: the one of this cycle is in force")
             machines = self.machines(measurement.arrival_rate, 0.0, constraints.allowed)
             return Decision(cores=machines, reason=f"the load is {measurement.arrival_rate:.4g}")
         self._forecaster.observe(measurement.arrival_rate, measurement.at_s)
@@ -88,7 +88,7 @@ class MstPolicy:
                 return decision
         if minute == 0:
             return self._ahead.begin(measurement)
-        return hold("within the cycle")
+        return hold("no plan is due: the one of this cycle is in force")
 
     def machines(self, load: float, load_variance: float, allowed: Bounds) -> int:
         """The machines for a load, by eq. 4, 8, 18 or 21, depending on the techniques."""

@@ -76,7 +76,7 @@ class CapacityOnPipeline:
         if not self._heard:
             return hold("no row has come yet")
         minutes = self._steps.add(measurement, self._batches.shown(measurement))
-        decision = hold("within a step")
+        decision = hold("no decision is due")
         if minutes and self._online is not None:
             for one in self._steps.samples:
                 self._learn(one, self._online)

@@ -33,6 +33,7 @@ from tidegate.control.measurement import Measurement
 from tidegate.control.names import PRICED, PRICED_BY_CYCLE
 from tidegate.forecast.analogues import THRESHOLDS, WindowOutlook
 from tidegate.models.capacity.bayes import BayesianCapacity
+from tidegate.units import format_share
 
 Vector = NDArray[np.float64]
 
@@ -136,7 +137,7 @@ class PricedCapacity:
         if begin % self._cycle.minutes == 0:
             self._plans.append(self._plan(measurement, begin))
         if not self._plans:
-            return hold("no plan yet")
+            return hold("no plan was made yet")
         # Machines started now are ready at `begin`; released ones leave now.
         plan = max(self._plans, key=lambda plan: plan.machines)
         if self._plans[0].begin > now and plan.machines < measurement.cores_asked:
@@ -154,12 +155,12 @@ class PricedCapacity:
         chosen = int(choices[place])
         machines = int(self._counts[chosen])
         gap = "; there are no data now, so the last known load is used" if coming.gap else ""
-        share = late[place] / self._cycle.minutes
-        reason = f"a load of {expected:.4g} expected, {share:.2%} of the time late{gap}"
+        share = format_share(late[place] / self._cycle.minutes)
+        reason = f"a load of {expected:.3g} is expected, with too little {share} of the time{gap}"
         fewest = self._sustain(expected, measurement.backlog_rows)
         if fewest > machines:
             machines = fewest
-            reason = f"a load of {expected:.4g} and a backlog of {measurement.backlog_rows:.4g}"
+            reason = f"a load of {expected:.3g} and a backlog of {measurement.backlog_rows:.3g}"
         end = begin + self._cycle.minutes
         return _Plan(begin, end, machines, choices, self._capacities, reason)
 

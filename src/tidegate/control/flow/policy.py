@@ -22,6 +22,7 @@ from tidegate.control.decision import Decision, deal_words, hold
 from tidegate.control.flow.dealer import Dealer
 from tidegate.control.flow.feedback import SegmentFeedback
 from tidegate.control.flow.view import FlowView
+from tidegate.control.learning.cold_batches import StartUpLateness
 from tidegate.control.measurement import Measurement
 from tidegate.errors import AskedWrongly
 from tidegate.models.flow.cuts import limiting_cuts
@@ -61,6 +62,7 @@ class FlowPolicy:
         self._settle_s = settle_s
         self._view = FlowView()
         self._feedback = SegmentFeedback(target_s)
+        self._start_up = StartUpLateness(target_s)
         self._dealer = Dealer()
         self._changed_s = -np.inf
         self._wishes: deque[tuple[float, Vector]] = deque()
@@ -86,15 +88,17 @@ class FlowPolicy:
 
     def _scaled(self, measurement: Measurement, constraints: Constraints) -> Decision:
         self._allowed = constraints.allowed
+        start_up = self._start_up.notice(measurement)
         flow = self._view.update(measurement)
         rate = measurement.arrival_rate
         if flow is None:
-            return hold("the operators' rates are not known yet")
+            unknown = "the operators' rates are not known yet"
+            return hold(unknown if start_up is None else f"{start_up}; {unknown}")
         settling = measurement.at_s - self._changed_s < self._settle_s
         if rate <= 0.0 or not flow.loads.any():
             return self._silent(flow, measurement, settling)
         piled_up = self._piled_up(measurement)
-        if not settling:
+        if not settling and start_up is None:  # else rows are late that waited for a cold batch
             self._correct(measurement, flow, piled_up)
         usable = self._feedback.usable(self._view.segments)
         # The flow to carry: the arriving rows, and the backlog spread over the catch-up time.
@@ -198,8 +202,8 @@ class FlowPolicy:
             limits=self._limits(),
         )
         filled = ", ".join(
-            f"the cut before `{self._view.operators[wanted.first_behind(segment)].name}` is filled"
-            f" to {wanted.loads[segment] / usable[segment]:.0%}"
+            f"the way to `{self._view.operators[wanted.first_behind(segment)].name}` is"
+            f" {wanted.loads[segment] / usable[segment]:.0%} full"
             for segment in behind
         )
         decision = self._change(wanted, measurement, tasks, filled)

@@ -18,19 +18,20 @@ from tidegate.control.constraints import Constraints
 from tidegate.control.decision import Decision, hold
 from tidegate.control.latency.backlog_note import BacklogNote
 from tidegate.control.latency.calibration import Calibration
-from tidegate.control.latency.first_batches import before_the_model
+from tidegate.control.latency.first_batches import FirstBatches
 from tidegate.control.latency.load_ahead import LoadAhead, LoadForecast
 from tidegate.control.latency.options import LatencyOptions
 from tidegate.control.latency.plan import Plan, Planner
-from tidegate.control.latency.scale_in import ScaleIn
+from tidegate.control.latency.scale_in import FitWords, ScaleIn
 from tidegate.control.latency.surges import SurgeHistory
+from tidegate.control.learning.cold_batches import warm_duration_s
 from tidegate.control.learning.pipeline_model import PipelineModel
 from tidegate.control.measurement import Measurement
 from tidegate.control.operator_tasks import tasks_on
 from tidegate.control.remembering import Remembering
 from tidegate.control.target import Target
 from tidegate.forecast.remembering import finite
-from tidegate.units import format_duration
+from tidegate.units import counted, format_duration
 
 _WORTH_A_SPLIT = 0.93
 """The same cores are split again if that lowers the expected latency to this share."""
@@ -63,6 +64,7 @@ class LatencyPolicy:
         self._calibration = Calibration(target, model)
         self._surges = SurgeHistory()
         self._planner = Planner(target, self._options, model, self._calibration, self._surges)
+        self._first_batches = FirstBatches(target, self._options.catch_up_s)
         self._patience = ScaleIn(self._options.scale_in_after_s, self._options.least_saving)
         self._backlog = BacklogNote()
         self._beliefs: dict[str, float] = {}
@@ -117,16 +119,18 @@ class LatencyPolicy:
             "margin": ahead.margin,
             "horizon_s": horizon_s,
         }
+        self._first_batches.observe(measurement)
         present = self._model.stations(measurement)
         if present is None or not measurement.segments:
-            return before_the_model(
-                measurement, ahead, allowed, self._target, self._options.catch_up_s
-            )
+            return self._first_batches.decide(measurement, ahead, allowed)
         self._calibration.learn(measurement, present)
         self._beliefs["bias"] = self._calibration.bias
         self._beliefs["percentile_ratio"] = self._calibration.ratio
         self._beliefs |= self._model.beliefs()
-        return self._compare(measurement, ahead, allowed)
+        decision = self._compare(measurement, ahead, allowed)
+        if self._model.only_cold(measurement):
+            decision = self._first_batches.bounded(decision, measurement, ahead, allowed)
+        return decision
 
     def _load_ahead(self, measurement: Measurement, horizon_s: float) -> LoadAhead:
         """The load up to the horizon.
@@ -158,9 +162,12 @@ class LatencyPolicy:
         return self._forecast
 
     def _horizon_s(self, measurement: Measurement) -> float:
-        """The time to grant cores, plus one batch: new cores are used from the next batch on."""
+        """The time to grant cores, plus one batch: new cores are used from the next batch on.
+
+        The next batch is not as long as one in which workers were started.
+        """
         batches = [batch for segment in measurement.segments for batch in segment.batches]
-        batch_s = max((batch.duration_s for batch in batches), default=measurement.step_s)
+        batch_s = max((warm_duration_s(batch) for batch in batches), default=measurement.step_s)
         return self._options.grant_s(measurement.grant_s) + batch_s
 
     def _compare(self, measurement: Measurement, ahead: LoadAhead, allowed: Bounds) -> Decision:
@@ -191,6 +198,10 @@ class LatencyPolicy:
             and measurement.arrival_rate * plan.surge > ahead.planned
             and self._planner.loses_surge(measurement, ahead, current, plan.surge)
         )
+        enough = expected_as_target_s <= self._calibration.goal_s
+        if wanting and enough and behind and self._model.starts_up(measurement):
+            # Rows wait for workers that start. Further ones would only do the same.
+            return _said(hold("the first batch on new cores still runs"), plan)
         if wanting and (short or risky):
             why = self._why_more(measurement, ahead, plan, expected_s, risky=risky, behind=behind)
             more = self._change(measurement, plan, f"{why}, target {self._target}")
@@ -205,7 +216,8 @@ class LatencyPolicy:
             and plan.total == asked
             and self._gains_by_split(measurement, ahead, plan, expected_s)
         ):
-            return self._change(measurement, plan, "the same cores are faster if split differently")
+            why = "the same cores are faster if they are divided differently"
+            return self._change(measurement, plan, why)
         use = self._use_granted(measurement, plan, allowed)
         if use is not None:
             return use
@@ -254,32 +266,45 @@ class LatencyPolicy:
         behind: bool,
     ) -> str:
         if risky:
-            return f"a surge to {plan.surge:.3g} times the load would break the target"
+            return f"a surge to {plan.surge:.2g} times the load would be late"
         if behind:
             return f"a backlog of {measurement.backlog_rows:,.0f} rows"
         if math.isfinite(expected_s):
             return f"{self._shown(expected_s)} expected at {ahead.planned:,.0f} rows/s"
         have = sum(max(segment.tasks, 1) for segment in measurement.segments)
-        return f"{have} cores cannot keep up with {ahead.planned:,.0f} rows/s"
+        return f"{counted(have, 'core')} cannot keep up with {ahead.planned:,.0f} rows/s"
 
     def _scale_in(
         self, measurement: Measurement, plan: Plan, expected_s: float, allowed: Bounds
     ) -> Decision:
         """Release cores if no tick of the waiting time needed them; else hold."""
-        fits = f"{self._shown(expected_s)} expected, target {self._target}"
-        objection = self._patience.objection(measurement, allowed.least, fits)
+        words = self._fit_words(measurement.cores_asked, expected_s, allowed)
+        objection = self._patience.objection(measurement, allowed.least, words)
         if objection is not None:
             return _said(hold(objection), plan)
         latency = measurement.latency
         if latency is not None and self._target.measured_s(latency) > self._calibration.goal_s:
-            return _said(hold("above the target: no core is released"), plan)
+            return _said(hold("latency is above the target: no core is released"), plan)
         needed = self._patience.enough(measurement)
         if plan.total < needed:
             plan = self._planner.enlarged(measurement, plan, needed, allowed)
         since_s = self._patience.enough_for_s(measurement, plan.total)
         return self._change(
-            measurement, plan, f"{plan.total} cores have been enough for {since_s:.0f} s"
+            measurement,
+            plan,
+            f"{counted(plan.total, 'core')} would have been enough for {since_s:.0f} s",
         )
+
+    def _fit_words(self, cores: int, expected_s: float, allowed: Bounds) -> FitWords:
+        """How the present cores fit the target, also where it is missed."""
+        fits = f"{self._shown(expected_s)} expected, target {self._target}"
+        have = "1 core is" if cores == 1 else f"{cores} cores are"
+        if expected_s * self._calibration.ratio <= self._target.latency_s:
+            minimum = cores > 1 and cores == allowed.least
+            return FitWords(fits, f"{have} {'the minimum' if minimum else 'right'}", "would do")
+        if cores >= allowed.most:
+            return FitWords(fits, f"{have} the maximum, and too few", "would do as well")
+        return FitWords(fits, f"{have} kept, as more would hardly help", "would do as well")
 
     def _use_granted(
         self, measurement: Measurement, plan: Plan, allowed: Bounds
@@ -302,7 +327,7 @@ class LatencyPolicy:
         if not tasks:
             return None
         return Decision(
-            reason=f"{granted} cores are granted: use them",
+            reason=f"{counted(granted, 'core')} have come: more tasks use them",
             tasks=tasks,
             notes=plan.notes,
             expected_latency_s=_finite(wider.latency_s * self._calibration.bias),
@@ -316,10 +341,11 @@ class LatencyPolicy:
         tasks = {} if grows and slow else tasks_on(measurement, plan.cores)
         wanted = None if cores == measurement.cores_asked else cores
         if wanted is None and not tasks:
-            return _said(hold(f"already at {cores} cores, with no task to change: {why}"), plan)
+            has = f"it has {counted(cores, 'core')} already, and no task to change"
+            return _said(hold(f"{has}: {why}"), plan)
         mean_s = plan.latency_s * self._calibration.bias
         return Decision(
-            reason=f"{why}: {cores} cores give {self._shown(mean_s)}",
+            reason=f"{why}: with {counted(cores, 'core')}, {self._shown(mean_s)}",
             cores=wanted,
             tasks=tasks,
             notes=plan.notes,
@@ -330,8 +356,8 @@ class LatencyPolicy:
         """The expected latency, of the kind the target is for."""
         value = mean_s * self._calibration.ratio
         if not value < math.inf:
-            return "a growing latency"
-        return f"{self._target.kind} {format_duration(value)}"
+            return "a latency that grows"
+        return f"{self._target.kind} latency {format_duration(value)}"
 
 
 def _said(decision: Decision, plan: Plan) -> Decision:

@@ -11,10 +11,11 @@ long.
 import math
 from collections import deque
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from tidegate.control.measurement import Measurement
 from tidegate.forecast.remembering import Remembered
+from tidegate.units import counted
 
 _LONGEST_PATIENCE = 8.0
 _SAME_LOAD = 1.15
@@ -43,6 +44,17 @@ would soon be asked for again."""
 def shortened(saved: float) -> float:
     """The share of the usual wait after which so large a share of the cores may be released."""
     return min(max(_USUAL_SAVING / max(saved, 1e-9), _SHORTEST_WAIT), 1.0)
+
+
+class FitWords(NamedTuple):
+    """How the present cores fit the target, in words."""
+
+    fits: str
+    """The latency that is expected, and the target."""
+    right: str
+    """What is said of the present cores where fewer are not enough."""
+    would_do: str
+    """What is said of fewer cores that are enough, or as good."""
 
 
 class ScaleIn(Remembered):
@@ -173,11 +185,8 @@ class ScaleIn(Remembered):
     def _usual_wait_s(self, measurement: Measurement) -> float:
         return max(self._after_s, 3.0 * (measurement.grant_s or 0.0))
 
-    def objection(self, measurement: Measurement, least: int, fits: str) -> str | None:
-        """Why no core is released now; None if cores may be released.
-
-        `fits` describes the latency on the present cores, for the sentence.
-        """
+    def objection(self, measurement: Measurement, least: int, words: FitWords) -> str | None:
+        """Why no core is released now, in these words; None if cores may be released."""
         asked, needed = measurement.cores_asked, self.enough(measurement)
         wait_s = self.wait_s(measurement)
         if self._fallen(measurement):
@@ -191,18 +200,21 @@ class ScaleIn(Remembered):
             * min(_SHORT_WAIT_S / max(wait_s, 1e-9), 1.0)
         )
         if asked - max(needed, least) < max(1, math.ceil(share * asked)):
-            return f"{asked} cores are right: {fits}"
+            return f"{words.right}: {words.fits}"
+        would = f"{counted(needed, 'core')} {words.would_do}"
         # A scale-in that follows another starts no new wait: fewer cores were enough all along.
         grown_s = self._changed_s if self._changed_s > self._scaled_in_s else -math.inf
         since_s = measurement.at_s - max(grown_s, self._needs[0][0])
         if since_s < wait_s:
             return (
-                f"{needed} cores would do, but only {since_s:.0f} s of a wait of {wait_s:.0f} s"
-                f" have passed: {fits}"
+                f"{would}, and cores are released after {wait_s:.0f} s of that, of which"
+                f" {since_s:.0f} s have passed: {words.fits}"
             )
         if measurement.arrival_rate > _RISING * self._rates[0]:
-            return f"the load is rising: {needed} cores would do now"
+            return f"the load is rising, so that no core is released: {would} now"
         since_s = measurement.at_s - self._grown_s
         if since_s < _SETTLE_S and measurement.arrival_rate * _SAME_LOAD > self._grown_rate:
-            return f"{needed} cores would do, but more were asked for {since_s:.0f} s ago"
+            return (
+                f"{would}, but cores were added {since_s:.0f} s ago and stay for {_SETTLE_S:.0f} s"
+            )
         return None

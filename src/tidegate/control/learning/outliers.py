@@ -30,6 +30,8 @@ COLD = "cold"
 learned from only until a warm one has ended."""
 NEW_TASKS = "new tasks"
 """Python workers had to be started, so the batch took a little longer than the next will."""
+NEW_EXECUTORS = "new executors"
+"""It was the first with executors that had just come, which load and compile code first."""
 
 
 class Outliers:

@@ -138,6 +138,15 @@ class PipelineModel:
         names = [segment.name for segment in measurement.segments]
         return bool(names) and all(self.segment(name).cost is not None for name in names)
 
+    def only_cold(self, measurement: Measurement) -> bool:
+        """Whether the cost of a segment is known from cold batches alone, and so is too high."""
+        return any(self.segment(one.name).only_cold for one in measurement.segments)
+
+    def starts_up(self, measurement: Measurement) -> bool:
+        """Whether workers that have just come still start, in a batch that waits for them."""
+        segments = measurement.segments
+        return any(self.segment(one.name).starts_up(measurement, one) for one in segments)
+
     def settled(self, measurement: Measurement) -> bool:
         """Whether every segment has run a few batches since its tasks last changed."""
         return all(self.segment(one.name).settled >= 2 for one in measurement.segments)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidegate.control.batch_parts import BESIDE, SLOWEST, STARTING
-from tidegate.control.learning.outliers import COLD, NEW_TASKS, Outliers
+from tidegate.control.learning.outliers import COLD, NEW_EXECUTORS, NEW_TASKS, Outliers
 from tidegate.control.learning.row_work import RowWork
 from tidegate.control.learning.segment_imbalance import SegmentImbalance
 from tidegate.control.learning.smoothing import Alpha
@@ -22,6 +22,8 @@ _MOST_NOISE = 0.5
 """The largest deviation, in the logarithm, that a single batch adds to the noise."""
 _STILL_HOLDS = 0.1
 """The weight that is left to what was learned of a segment whose operators have changed."""
+_LONGER = 2.0
+"""A batch that takes so many times as long as its rows explain is held up by something else."""
 _HALF_FORGOTTEN_S = 7 * 86_400.0
 """What an earlier run learned counts half after so long."""
 
@@ -55,6 +57,13 @@ class SegmentModel:
         self._operators: frozenset[str] = frozenset()
         self._at_s = 0.0
         self._tasks = 0
+        self._granted = self._granted_before = 0
+        """Cores that were up before the tick in which the last batch ended, and at the last tick:
+        those that come in such a tick are for the next batch."""
+        self._lasted_s = 0.0
+        """Duration of the last batch."""
+        self._ended_s: float | None = None
+        """When it ended; None before the first batch of this run."""
 
     def learn(self, measurement: Measurement, segment: SegmentMeasurement) -> None:
         """Learn from the batches of the tick, and fit again if there were any."""
@@ -67,6 +76,8 @@ class SegmentModel:
             before = self._tasks
             self.settled = self.settled + 1 if batch.tasks == self._tasks else 0
             self._tasks = batch.tasks
+            self._lasted_s, self._ended_s = batch.duration_s, batch.ended_s
+            self._granted = self._granted_before
             delta = max(batch.imbalance, 1.0)
             expected_s = None
             if self.cost is not None:
@@ -75,7 +86,7 @@ class SegmentModel:
             if self.left_out == NEW_TASKS and expected_s is not None and batch.tasks > before > 0:
                 more_s = max(batch.duration_s - expected_s, 0.0) / (batch.tasks - before)
                 self.start_up_s = self._start_up.update(more_s)
-            if self.cost is None and self.left_out == NEW_TASKS:
+            if self.cost is None and self.left_out in (NEW_TASKS, NEW_EXECUTORS):
                 self.left_out = None  # a batch that ran a little long is better than no batch
             if self.left_out == COLD and self._only_cold:
                 self.left_out = None  # it ran long, but says more than nothing
@@ -102,6 +113,27 @@ class SegmentModel:
             self._rowless_s = self._row_work.rowless_s or self._rowless_s
             self.cost = self._memory.fit(measurement.at_s, self._work_s, self._rowless_s)
             self.imbalance.learn_chance(self._memory.chance(measurement.at_s))
+        self._granted_before = measurement.cores_granted
+
+    @property
+    def only_cold(self) -> bool:
+        """Whether its cost is known from cold batches alone, and so is too high."""
+        return self.cost is not None and self._only_cold
+
+    def starts_up(self, measurement: Measurement, segment: SegmentMeasurement) -> bool:
+        """Whether a batch runs that gave its tasks to new workers, and these still start.
+
+        It has more tasks or cores than the last batch had, and takes longer than its rows would on
+        as few tasks as that one had. What the rows that wait meanwhile need is known when it ends.
+        """
+        if self.cost is None or self._ended_s is None or segment.between:
+            return False
+        if segment.tasks <= self._tasks and measurement.cores_granted <= self._granted:
+            return False
+        rows = segment.arrival_rate * self._lasted_s
+        expected_s = self.cost.duration_s(rows, max(self._tasks, 1), self.imbalance.now)
+        runs_s = measurement.at_s - self._ended_s
+        return runs_s > segment.trigger_s + _LONGER * expected_s
 
     def station(
         self,

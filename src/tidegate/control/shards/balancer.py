@@ -13,6 +13,7 @@ from tidegate.control.measurement import Measurement, OperatorMeasurement
 from tidegate.control.shards.balance import THETA, Balance, ShardLoads, balance
 from tidegate.control.shards.preview import Previews
 from tidegate.control.shards.route import rescaled
+from tidegate.units import format_share
 
 
 @dataclass(slots=True)
@@ -66,8 +67,8 @@ class Balancer:
             if answer.hot is not None:
                 notes.append(
                     f"shard {answer.hot.shard} of '{operator.name}' alone has"
-                    f" {answer.hot.share:.2f} times a task's fair share: no route brings its"
-                    f" imbalance below that; a finer key would"
+                    f" {answer.hot.share:.2g} times a task's fair share of the rows: neither other"
+                    " tasks for it nor more cores help, a finer key does"
                 )
         return found, notes
 
@@ -88,8 +89,8 @@ class Balancer:
             shards = "1 shard" if count == 1 else f"{count} shards"
             away = f", {found.crossing} to another node" if found.crossing else ""
             reason += (
-                f"; moving {shards} of '{name}'{away}:"
-                f" imbalance {found.before:.2f} to {found.after:.2f}"
+                f"; moving {shards} of '{name}'{away}: its fullest task then has"
+                f" {_more(found.after)} more than the mean instead of {_more(found.before)}"
             )
         moves = {name: found.moves for name, found in balances.items()}
         return dataclasses.replace(
@@ -112,6 +113,10 @@ class Balancer:
         # With another number of tasks, it is not yet known where they will run.
         nodes = operator.nodes if len(operator.nodes) == tasks == operator.tasks else ()
         return balance(loads, route, tasks, self.theta, nodes)
+
+
+def _more(imbalance: float) -> str:
+    return format_share(max(imbalance - 1.0, 0.0))
 
 
 def _gain_first(operators: Sequence[OperatorMeasurement]) -> list[OperatorMeasurement]:

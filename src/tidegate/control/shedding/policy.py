@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 
 from tidegate.control.constraints import Constraints
 from tidegate.control.decision import Decision
+from tidegate.control.learning.cold_batches import StartUpLateness
 from tidegate.control.learning.pipeline_model import PipelineModel
 from tidegate.control.learning.smoothing import Alpha, Smoothing
 from tidegate.control.measurement import Latency, Measurement
@@ -25,7 +26,7 @@ from tidegate.control.shedding.shedder import LEAST_KEEP, Look, Shedder, most_ke
 from tidegate.control.target import Target
 from tidegate.control.wrapper import Wrapper
 from tidegate.models.microbatch.batch_cost import SOJOURN_BATCHES, reachable_s
-from tidegate.units import format_duration
+from tidegate.units import counted, format_duration, format_share
 
 _WORTH_CHANGING = 0.01
 """The keep in force is left as it is if the new one differs by less than this share."""
@@ -58,6 +59,8 @@ class SheddingPolicy(Wrapper):
         self._shares = Smoothing(lambda: Alpha(0.5))
         self._model = model
         self._watch = NextBatchWatch()
+        self._start_up = StartUpLateness(target.latency_s)
+        self._late_by_start_up = False
         self._backlog = BacklogWatch(target.mean_s)
         self._sheds_backlog = shed_backlog
         self._outlooks = OutlookMaker(model, self._watch, grant_s)
@@ -104,6 +107,7 @@ class SheddingPolicy(Wrapper):
 
     def _observe(self, measurement: Measurement) -> None:
         self._watch.observe(measurement, self._span_s)
+        self._late_by_start_up = self._start_up.notice(measurement) is not None
         self._backlog.observe(measurement)
         for source in measurement.sources:
             for part in source.classes:
@@ -114,11 +118,13 @@ class SheddingPolicy(Wrapper):
         """What the shedder gets to see.
 
         It sees no latency if the keep that it decided is not in force, as in a dry run, nor while a
-        backlog is drained: the rows of a backlog are late whatever is shed.
+        backlog is drained: the rows of a backlog are late whatever is shed. So are those that
+        waited for a batch in which workers were started.
         """
         latency = measurement.latency
         decided = self._beliefs.get("keep", 1.0)
         ours = (measurement.keep < 1.0 or decided >= 1.0) and not draining
+        ours = ours and not self._late_by_start_up
         news = bool(measurement.segments[-1].batches)
         begun_s = self._watch.begun_s
         return Look(
@@ -167,8 +173,9 @@ class SheddingPolicy(Wrapper):
             if kept > (keep + _WORTH_CHANGING) * sum(self._offered.values()):
                 decision = _noted(
                     decision,
-                    f"the promised floors keep {kept / sum(self._offered.values()):.0%}, more than"
-                    f" the {keep:.0%} that the target allows; the target is missed",
+                    "what the classes were promised (floors) keeps"
+                    f" {format_share(kept / sum(self._offered.values()))} of the rows, more than"
+                    f" the {format_share(keep)} that the target allows; the target is missed",
                 )
         decision = _reasoned(decision, why)
         self._span_s = None if keep >= 1.0 else span_s
@@ -182,12 +189,13 @@ class SheddingPolicy(Wrapper):
         granted, most = measurement.cores_granted, constraints.allowed.most
         rate = measurement.arrival_rate
         if keep >= 1.0:
-            return f"keep all rows again: {granted} cores carry {rate:,.0f} rows/s"
+            return f"keep all rows again: {counted(granted, 'core')} can process {rate:,.0f} rows/s"
         asked = measurement.cores_asked if decision.cores is None else decision.cores
-        until = f" until {asked - granted} more cores have come" if asked > granted else ""
+        more = asked - granted
+        until = f" until {counted(more, 'more core')} can be used" if more > 0 else ""
         return (
-            f"keep {keep:.0%}{until}: {granted} of {most} cores carry"
-            f" {keep * rate:,.0f} of {rate:,.0f} rows/s".replace("%", " %")
+            f"keep {format_share(keep)} of the rows{until}: {granted} of {most} cores can process"
+            f" {keep * rate:,.0f} of {rate:,.0f} rows/s"
         )
 
     def _floor_note(self, floor_s: float) -> str:

@@ -6,19 +6,11 @@ rows in than arrive. Where several apply, all are said: they have different reme
 have no figures that change with every tick, so that a view shows each of them once.
 """
 
-from collections import deque
-from collections.abc import Sequence
-
 from tidegate.control.lag import Lag, PartitionLag
 from tidegate.control.measurement import Measurement, SegmentMeasurement
+from tidegate.control.sources.hot_partitions import HotPartitions
+from tidegate.control.sources.reading_tasks import read_inside
 
-HOT = 2.0
-"""A partition is hot if it gets this many times as many rows as the mean of the others."""
-WINDOW_S = 30.0
-"""Partitions are compared over so long."""
-_LEAST_ROWS = 100
-"""Over fewer rows than this, one partition is hotter than another by chance."""
-_LEAST_S = 5.0
 _FULL = 0.95
 """A batch that takes this share of its read limit is limited by it."""
 _FULL_BATCHES = 3
@@ -48,7 +40,7 @@ class _SegmentSources:
     """What the sources of one segment did over the last ticks."""
 
     def __init__(self) -> None:
-        self._ticks: deque[tuple[float, tuple[PartitionLag, ...]]] = deque()
+        self._hot = HotPartitions()
         self._full = 0
         """How many of the last batches in a row took all that they may."""
         self._rate_limited: float | None = None
@@ -56,9 +48,7 @@ class _SegmentSources:
 
     def observe(self, segment: SegmentMeasurement, lag: Lag, at_s: float) -> None:
         """Add a tick."""
-        self._ticks.append((at_s, lag.partitions))
-        while self._ticks[0][0] < at_s - WINDOW_S:
-            self._ticks.popleft()
+        self._hot.observe(lag.partitions, at_s)
         if lag.limit_rows is None or not lag.rows:
             self._full = 0
             return
@@ -71,7 +61,7 @@ class _SegmentSources:
 
     def notes(self, segment: SegmentMeasurement, lag: Lag) -> list[str]:
         """What is said of hot partitions and of the read limit."""
-        found = [_hot_note(one, times, lag) for one, times in self._hot()]
+        found = [_hot_note(one, times, lag) for one, times in self._hot.found()]
         limited = self._rate_limited
         if self._full >= _FULL_BATCHES and limited is not None and limited < segment.arrival_rate:
             found.append(
@@ -79,27 +69,6 @@ class _SegmentSources:
                 " rows a second than arrive: raise maxOffsetsPerTrigger; where a batch's fixed cost"
                 " is what lasts, no number of cores helps"
             )
-        return found
-
-    def _hot(self) -> list[tuple[PartitionLag, float]]:
-        """Partitions that got many more rows than the others, with how many times as many."""
-        if self._ticks[-1][0] - self._ticks[0][0] < _LEAST_S:
-            return []
-        arrived: dict[tuple[str, int], int] = {}
-        newest: dict[tuple[str, int], PartitionLag] = {}
-        for _, partitions in self._ticks:
-            for one in partitions:
-                place = (one.topic, one.partition)
-                arrived[place] = arrived.get(place, 0) + one.arrived_rows
-                newest[place] = one
-        total = sum(arrived.values())
-        if len(arrived) < 2 or total < _LEAST_ROWS:
-            return []
-        found = []
-        for place, rows in arrived.items():
-            others = (total - rows) / (len(arrived) - 1)
-            if rows > HOT * max(others, 1.0):
-                found.append((newest[place], rows / max(others, 1.0)))
         return found
 
 
@@ -130,7 +99,7 @@ def _reading_note(measurement: Measurement, segment: SegmentMeasurement, lag: La
     readers = lag.readers
     if readers is None or readers >= segment.tasks or segment.arrival_rate <= 0.0:
         return []
-    inside = _read_inside(measurement, segment.name)
+    inside = read_inside(measurement, segment.name)
     if inside is None:
         return []
     who = f", so '{inside[0]}' has no more tasks" if inside else ""
@@ -138,14 +107,3 @@ def _reading_note(measurement: Measurement, segment: SegmentMeasurement, lag: La
         f"the stage that reads has {readers} tasks for {segment.tasks} cores{who}: set"
         f" minPartitions to {segment.tasks} or more, or give the topic more partitions"
     ]
-
-
-def _read_inside(measurement: Measurement, segment: str) -> Sequence[str] | None:
-    """Operators that run in the tasks that read; empty for a query of others, None for no operator.
-
-    A map with tasks of its own has its rows dealt to them, however many tasks read.
-    """
-    operators = [one for one in measurement.operators if one.segment == segment]
-    names = {one.name for one in operators}
-    inside = [one.name for one in operators if one.inside is not None and one.inside not in names]
-    return inside if inside or not operators else None

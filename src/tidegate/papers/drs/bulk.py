@@ -54,9 +54,10 @@ def figure_10(asked: Asked) -> Findings:
     ran: dict[tuple[float, tuple[int, int, int]], ApplicationRun] = {}
     with papers_session("drs") as spark:
         warm_up(spark, app)
+        asked.progress.expect(len(LOADS) * len(SPLITS))
         for rate, profile in LOADS.items():
             for split in SPLITS:
-                asked.say(f"vld: {shown(split)} at {rate:g} frames/s")
+                asked.progress.step(f"vld: {shown(split)} at {rate:g} frames/s")
                 ran[rate, split] = run(
                     spark,
                     Wanted(

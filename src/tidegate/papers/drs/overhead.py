@@ -29,8 +29,7 @@ def table_2(asked: Asked) -> Findings:
     """Milliseconds for each K_max. The load grows with it, so that every size is a real choice."""
     times = 300 if asked.quick else 3000
     scaling, deciding = [], []
-    for cores in K_MAX:
-        asked.say(f"K_max = {cores}, {times} times")
+    for cores in asked.progress.each(K_MAX, lambda one: f"K_max = {one}, {times} times"):
         rate = RATE * cores / 22.0
         queues = Queues.of([rate] * 3, list(SERVED))
         scaling.append(_mean_ms(lambda q=queues, k=cores: assign(q, k), times))  # type: ignore[misc]

@@ -74,11 +74,11 @@ def figure_9(asked: Asked) -> Findings:
     findings = []
     with papers_session("drs") as spark:
         warm_up(spark, application("vld"))
-        for part in (LONG,) if asked.quick else (LONG, SHORT):
-            runs = [
-                _run(spark, one, part, minute_s, asked)
-                for one in _policies(minute_s)[2 if asked.quick else 0 :]
-            ]
+        parts = (LONG,) if asked.quick else (LONG, SHORT)
+        policies = _policies(minute_s)[2 if asked.quick else 0 :]
+        asked.progress.expect(len(policies) * sum(part.minutes for part in parts))
+        for part in parts:
+            runs = [_run(spark, one, part, minute_s, asked) for one in policies]
             findings.append(_told(part, runs, minute_s))
     return Findings(
         compared=tuple(line for one in findings for line in one.compared),
@@ -114,7 +114,9 @@ def _run(
     spark: SparkSession, policy: _Policy, part: RateSteps, minute_s: float, asked: Asked
 ) -> tuple[_Policy, ApplicationRun]:
     app = application("vld")
-    asked.say(f"vld under {policy.name}: {part.rates} frames/s, minutes of {minute_s:g} s")
+    asked.progress.step(
+        f"vld under {policy.name}: {part.rates} frames/s, minutes of {minute_s:g} s", part.minutes
+    )
     wanted = Wanted(
         app=app,
         split=START,

@@ -38,6 +38,7 @@ def figure_8(asked: Asked) -> Findings:
     pictures: list[Picture] = []
     wrong: list[str] = []
     apps = asked_apps(asked)
+    asked.progress.expect(sum(len(_splits(app, asked)) for app in apps))
     with papers_session("drs") as spark:
         for app in apps:
             found = _starts(spark, app, asked)
@@ -50,13 +51,18 @@ def figure_8(asked: Asked) -> Findings:
     )
 
 
+def _splits(app: Application, asked: Asked) -> tuple[tuple[int, ...], ...]:
+    """The splits to begin with: the paper's, and wrong ones."""
+    return (PAPERS_SPLIT[app.name], *WRONG[app.name][: 1 if asked.quick else None])
+
+
 def _starts(spark: SparkSession, app: Application, asked: Asked) -> Findings:
     minute_s = 2.0 if asked.quick else 3.0
-    starts = (PAPERS_SPLIT[app.name], *WRONG[app.name][: 1 if asked.quick else None])
+    starts = _splits(app, asked)
     warm_up(spark, app)
     runs: dict[tuple[int, ...], ApplicationRun] = {}
     for split in starts:
-        asked.say(f"{app.name}: from {shown(split)}, {MINUTES} minutes of {minute_s:g} s")
+        asked.progress.step(f"{app.name}: from {shown(split)}, {MINUTES} minutes of {minute_s:g} s")
         runs[split] = run(
             spark,
             Wanted(

@@ -40,6 +40,8 @@ SplitRuns = dict[Split, list[ApplicationRun]]
 """The runs of each split, oldest first."""
 _FURTHER = 120
 _WARM_S = 60.0
+_QUICK_RUNS, _RUNS = 5, 14
+"""About so many runs of each application; how many depends on what the model recommends."""
 _ASKED_AGAIN = 4
 """Splits after which the model's recommendation is taken as it is."""
 
@@ -47,6 +49,7 @@ _ASKED_AGAIN = 4
 def figure_6(asked: Asked) -> Findings:
     """Run both applications, or the one that `--app` names."""
     apps = asked_apps(asked)
+    asked.progress.expect(len(apps) * (_QUICK_RUNS if asked.quick else _RUNS))
     with papers_session("drs") as spark:
         found = [measure(spark, app, asked) for app in apps]
     return told(found)
@@ -75,11 +78,11 @@ def measure(spark: SparkSession, app: Application, asked: Asked) -> SplitSojourn
     runs: SplitRuns = {}
 
     def run_split(split: Split, why: str = "") -> None:
-        asked.say(f"{app.name}: {shown(split)}{why}")
+        asked.progress.step(f"{app.name}: {shown(split)}{why}")
         ran = run(spark, Wanted(app=app, split=split, seconds=seconds))
         runs.setdefault(split, []).append(ran)
 
-    asked.say(f"{app.name}: warming up")
+    asked.progress.step(f"{app.name}: warming up")
     # Spark gets faster for a minute under the load itself: the first split would look slow.
     run(spark, Wanted(app=app, split=theirs, seconds=_WARM_S))
     run_split(theirs, ", the paper's split")
@@ -95,7 +98,7 @@ def measure(spark: SparkSession, app: Application, asked: Asked) -> SplitSojourn
     for split in reversed(splits):
         if _cores_moved(split, ours) <= 1 and not asked.quick:
             run_split(split, ", a second time")
-    asked.say(f"{app.name}: without cuts")
+    asked.progress.step(f"{app.name}: without cuts")
     every = (K_MAX,) * len(theirs)
     uncut = run(spark, Wanted(app=app, split=every, seconds=seconds, cut=False))
     return summary(app, runs, ours, uncut)

@@ -42,7 +42,8 @@ def experiment(nodes: int, seconds: float) -> Experiment:
 def run(asked: Asked) -> Findings:
     """Simulate the three sizes."""
     found: dict[int, ElasticOutcome] = {}
-    for nodes in PAPERS_THROUGHPUT:
+    sizes = tuple(PAPERS_THROUGHPUT)
+    for nodes in asked.progress.each(sizes, lambda one: f"simulating {one} nodes"):
         seconds = QUICK_SECONDS if asked.quick else SECONDS
         found[nodes] = done = simulate(experiment(nodes, seconds))
         asked.say(

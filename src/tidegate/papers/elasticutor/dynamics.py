@@ -89,7 +89,13 @@ def run(asked: Asked) -> Findings:
     found: dict[Point, WorkDone] = {}
     with spark_on(LOCAL) as spark:
         warm_up(spark)
-        for point in points(skew, quick=asked.quick):
+        wanted = points(skew, quick=asked.quick)
+        asked.progress.expect(sum(seconds_of(one, quick=asked.quick) for one in wanted))
+        for point in wanted:
+            asked.progress.step(
+                f"skew {point.skew:g}, omega {point.omega:g}, {point.paradigm}",
+                seconds_of(point, quick=asked.quick),
+            )
             done = measure_throughput(
                 spark,
                 point.paradigm,

@@ -69,7 +69,7 @@ def _measured(
     rounds = 1 if asked.quick else ROUNDS
     with spark_on(master) as spark:
         measure_exchange(spark, STATIC, tasks=TASKS, seconds=WARM_UP_S, options=options)
-        for paradigm in in_turns(paradigms, rounds):
+        for paradigm in asked.progress.each(list(in_turns(paradigms, rounds)), str):
             done = measure_exchange(spark, paradigm, tasks=TASKS, seconds=seconds, options=options)
             runs[paradigm].append(done)
             asked.say(
@@ -131,7 +131,9 @@ def run_costs(asked: Asked) -> Findings:
     seconds = QUICK_SECONDS if asked.quick else SECONDS
     found = _measured(asked, CLUSTER, (NAIVE, OURS), seconds)
     simulated: dict[str, ElasticOutcome] = {}
+    asked.progress.expect(len(SIMULATED))
     for name, paradigm in SIMULATED.items():
+        asked.progress.step(f"simulating {name}")
         length = 30.0 if asked.quick else 75.0
         base = stocks(paradigm)
         nodes = nodes_of(base.nodes.count)

@@ -37,7 +37,8 @@ def run(asked: Asked) -> Findings:
     found: dict[str, list[WorkDone]] = {paradigm: [] for paradigm in PARADIGMS}
     with spark_on(LOCAL) as spark:
         warm_up(spark)
-        for paradigm in in_turns(PARADIGMS, 1 if asked.quick else ROUNDS):
+        turns = list(in_turns(PARADIGMS, 1 if asked.quick else ROUNDS))
+        for paradigm in asked.progress.each(turns, str):
             micro = MicroOptions(skew=skew, omega=omega, shards=SHARDS)
             done = measure_throughput(
                 spark, paradigm, micro, tasks=TASKS, seconds=seconds, warm_batches=WARM

@@ -43,7 +43,10 @@ def run_breakdown(asked: Asked) -> Findings:
     """Figure 8."""
     count, around = (2, 3) if asked.quick else (5, 4)
     with spark_on(MASTER) as spark:
+        asked.progress.expect(2)
+        asked.progress.step("moves of 32 KB")
         moves = measure_moves(spark, SMALL_KB, moves=count, around=around)
+        asked.progress.step("restarts by the resource-centric way")
         asked.say(f"{len(moves)} moves of 32 KB")
         central = measure_throughput(
             spark,
@@ -141,7 +144,11 @@ def run_sizes(asked: Asked) -> Findings:
     upstream: dict[float, list[Move]] = {}
     sizes: dict[float, list[Move]] = {}
     with spark_on(MASTER) as spark:
-        for tasks in QUICK_UPSTREAM if asked.quick else UPSTREAM:
+        numbers = QUICK_UPSTREAM if asked.quick else UPSTREAM
+        states_kb = QUICK_STATE_KB if asked.quick else STATE_KB
+        asked.progress.expect(len(numbers) + len(states_kb))
+        for tasks in numbers:
+            asked.progress.step(f"{tasks} tasks upstream")
             upstream[tasks] = measure_moves(
                 spark,
                 SMALL_KB,
@@ -151,7 +158,8 @@ def run_sizes(asked: Asked) -> Findings:
                 generator_tasks=(tasks, tasks),
             )
             asked.say(f"{tasks} tasks upstream: {_said(upstream[tasks])}")
-        for state_kb in QUICK_STATE_KB if asked.quick else STATE_KB:
+        for state_kb in states_kb:
+            asked.progress.step(f"{state_kb:g} KB of state")
             sizes[state_kb] = measure_moves(
                 spark, state_kb, moves=count, around=around, warm_batches=8
             )

@@ -42,11 +42,16 @@ def run(asked: Asked) -> Findings:
     workloads = WORKLOADS[:1] if asked.quick else WORKLOADS
     grid: dict[tuple[str, int, int], float] = {}
     beside: dict[tuple[str, str], float] = {}
+    each = QUICK_SHARDS_EACH if asked.quick else SHARDS_EACH
+    counts = QUICK_EXECUTORS if asked.quick else EXECUTORS
+    asked.progress.expect(len(workloads) * (len(BASELINES) + len(counts) * len(each)))
     for load in workloads:
         for paradigm in BASELINES:
+            asked.progress.step(f"{load.name}, {paradigm}")
             beside[load.name, paradigm] = _rate(load, paradigm)
-        for executors in QUICK_EXECUTORS if asked.quick else EXECUTORS:
-            for shards in QUICK_SHARDS_EACH if asked.quick else SHARDS_EACH:
+        for executors in counts:
+            for shards in each:
+                asked.progress.step(f"{load.name}, {executors} executors, {shards} shards each")
                 rate = _rate(load, "executor-centric", executors, shards)
                 grid[load.name, executors, shards] = rate
             asked.say(f"{load.name}, {executors} executors: {rate:,.0f} tuples/s at most shards")

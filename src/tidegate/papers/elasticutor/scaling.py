@@ -71,8 +71,12 @@ def run_throughput(asked: Asked) -> Findings:
     """Figure 10."""
     found = _measured(asked, points(quick=asked.quick))
     simulated: dict[tuple[Load, int], float] = {}
-    for load in dict.fromkeys(one.load for one in found):
-        for nodes in QUICK_NODES if asked.quick else NODES:
+    loads = tuple(dict.fromkeys(one.load for one in found))
+    sizes = QUICK_NODES if asked.quick else NODES
+    asked.progress.expect(len(loads) * len(sizes))
+    for load in loads:
+        for nodes in sizes:
+            asked.progress.step(f"simulating {title(load)} on {nodes * CORES_EACH} cores")
             rate = simulate(load, nodes).throughput
             simulated[load, nodes * CORES_EACH] = rate
             asked.say(f"simulated, {title(load)}, {nodes * CORES_EACH} cores: {rate:,.0f} rows/s")
@@ -114,7 +118,8 @@ def _measured(asked: Asked, wanted: list[Scaled], tail_batches: int = 0) -> dict
     found: dict[Scaled, WorkDone] = {}
     with spark_on(LOCAL) as spark:
         warm_up(spark)
-        for one in wanted:
+        told = asked.progress.each(wanted, lambda one: f"{title(one.load)}, {one.tasks} tasks")
+        for one in told:
             seconds = QUICK_SECONDS if asked.quick else SECONDS
             found[one] = done = _measure(spark, one, seconds, tail_batches)
             asked.say(

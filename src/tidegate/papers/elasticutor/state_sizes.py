@@ -72,7 +72,10 @@ def run(asked: Asked) -> Findings:
     """Measure up to 24 tasks, and simulate 256 cores."""
     found: dict[Sized, WorkDone] = {}
     with spark_on(MASTER) as spark:
-        for one in points(quick=asked.quick):
+        wanted = points(quick=asked.quick)
+        asked.progress.expect(sum(seconds_of(one, quick=asked.quick) for one in wanted))
+        for one in wanted:
+            asked.progress.step(_title(one), seconds_of(one, quick=asked.quick))
             found[one] = done = measure_throughput(
                 spark,
                 OURS,
@@ -93,8 +96,14 @@ def run(asked: Asked) -> Findings:
                 f" {done.state_bytes_per_s / 1e6:.2f} MB/s fetched"
             )
     simulated: dict[tuple[float, float], float] = {}
-    for omega in (OFTEN,) if asked.quick else (SELDOM, OFTEN):
-        for state_kb in (*STATE_KB, LARGEST_SIMULATED_KB):
+    shuffles, states_kb = (
+        (OFTEN,) if asked.quick else (SELDOM, OFTEN),
+        (*STATE_KB, LARGEST_SIMULATED_KB),
+    )
+    asked.progress.expect(len(shuffles) * len(states_kb))
+    for omega in shuffles:
+        for state_kb in states_kb:
+            asked.progress.step(f"simulating {state_kb:g} KB, omega {omega:g}")
             rate = simulate(Load(state_kb=state_kb, omega=omega), 32).throughput
             simulated[omega, state_kb] = rate
             asked.say(f"simulated, {state_kb:g} KB, omega {omega:g}: {rate:,.0f} rows/s")

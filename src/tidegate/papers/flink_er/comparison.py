@@ -56,10 +56,11 @@ def compare(experiment: LoadExperiment, asked: Asked) -> Findings:
     minute_s = QUICK_MINUTE_S if asked.quick else MINUTE_S
     outcomes, ran = [], []
     with spark_on(MASTER, "tidegate paper flink-er") as spark:
-        asked.say(f"{experiment.title}: warming up")
+        asked.progress.doing(f"{experiment.title}: warming up")
         warm_up(spark, experiment, QUICK_WARM_UP_S if asked.quick else WARM_UP_S)
+        asked.progress.expect(len(STRATEGIES))
         for strategy in STRATEGIES:
-            asked.say(f"{experiment.title}, {strategy.name}: minutes of {minute_s:g} s")
+            asked.progress.step(f"{experiment.title}, {strategy.name}: minutes of {minute_s:g} s")
             one = run(spark, experiment, strategy, minute_s=minute_s, say=asked.say)
             ran.append(one.ran)
             outcomes.append(

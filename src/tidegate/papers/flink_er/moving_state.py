@@ -50,12 +50,16 @@ _SHARDS = 128
 def figure_11(asked: Asked) -> Findings:
     """Both applications with state of several sizes."""
     moves = []
+    cases = [
+        (app, filling)
+        for app in (SENTIMENT, CAMPAIGNS)
+        for filling in FILLINGS[app.title][: 1 if asked.quick else None]
+    ]
     with spark_on(MASTER, "tidegate paper flink-er") as spark:
-        for app in (SENTIMENT, CAMPAIGNS):
-            for filling in FILLINGS[app.title][: 1 if asked.quick else None]:
-                asked.say(f"{app.title}: {filling.about}")
-                moves.append(one := measure(spark, app, filling))
-                asked.say(f"{app.title}: {_said(one)}")
+        told_one = asked.progress.each(cases, lambda one: f"{one[0].title}: {one[1].about}")
+        for app, filling in told_one:
+            moves.append(one := measure(spark, app, filling))
+            asked.say(f"{app.title}: {_said(one)}")
     return told(moves)
 
 

@@ -76,7 +76,7 @@ def run(
     """Run the application under its rising load; its answers are verified."""
     load = experiment.load(minute_s)
     usage = Usage(minute_s)
-    told = Progress(f"{experiment.title}, {strategy.name}", minute_s, say)
+    told = RunNews(f"{experiment.title}, {strategy.name}", minute_s, say)
 
     def on_record(record: Record) -> None:
         usage.look(record.measurement.at_s)
@@ -101,7 +101,7 @@ def _split(experiment: LoadExperiment, tasks: int) -> dict[str, int]:
     return {name: min(tasks, most[name]) for name in experiment.application.operators}
 
 
-class Progress:
+class RunNews:
     """Says every few minutes how a run goes."""
 
     def __init__(self, name: str, minute_s: float, say: Callable[[str], None]) -> None:

@@ -8,7 +8,6 @@ from tidegate.control.names import DEFAULT_POLICY, PRICED
 from tidegate.errors import AskedWrongly
 from tidegate.papers.figure import Asked
 from tidegate.papers.mst.loads import LoadWeek, paired
-from tidegate.papers.progress import RunsLeft
 from tidegate.sim.capacity.applications import ModelledApplication
 from tidegate.sim.capacity.backtest import BacktestJob, Score, run_jobs
 
@@ -74,29 +73,14 @@ def run_contenders(
     pairs = paired(weeks, quick=asked.quick)
     forecasts = {week.load.name: week.forecasts for week in weeks}
     for week in weeks:
-        asked.say(f"forecasting {week.load.name}, {week.source}")
+        asked.progress.doing(f"forecasting {week.load.name}, {week.source}")
         week.forecasts.prepare([one.policy for one in contenders])
     found: dict[Contender, list[Score]] = {contender: [] for contender in contenders}
-    for kind in dict.fromkeys(map(_kind, contenders)):
-        jobs = [
-            (one, job)
-            for one in contenders
-            if _kind(one) == kind
-            for job in _jobs(one, pairs, quick=asked.quick)
-        ]
-        left = RunsLeft(asked.say, f"{kind}, weeks simulated", len(jobs))
-        scores = run_jobs([job for _, job in jobs], forecasts)
-        for (contender, _), score in zip(jobs, scores, strict=True):
-            found[contender].append(score)
-            left.one_more()
+    jobs = [(one, job) for one in contenders for job in _jobs(one, pairs, quick=asked.quick)]
+    scores = run_jobs([job for _, job in jobs], forecasts, progress=asked.progress)
+    for (contender, _), score in zip(jobs, scores, strict=True):
+        found[contender].append(score)
     return found
-
-
-def _kind(contender: Contender) -> str:
-    """Contenders that take about equally long, so that the time left can be told."""
-    if contender.policy in TABLE_III:
-        return "the paper's policies"
-    return contender.policy
 
 
 def _jobs(

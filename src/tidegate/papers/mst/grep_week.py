@@ -19,9 +19,8 @@ from tidegate.papers.mst.contenders import (
     with_ours,
 )
 from tidegate.papers.mst.loads import LOADS, asked_weeks, said
-from tidegate.papers.progress import RunsLeft
 from tidegate.sim.capacity.applications import APPLICATIONS
-from tidegate.sim.capacity.backtest import TraceForecasts, run_one, runs_on_pipeline
+from tidegate.sim.capacity.backtest import TraceForecasts, run_one, runs_on_pipeline, takes_s
 from tidegate.sim.capacity.cluster import CYCLE_MINUTES, Cluster, ClusterRun, cluster
 from tidegate.sim.capacity.on_pipeline import run_on_pipeline
 from tidegate.view.pages.paper import Curve, Picture
@@ -73,19 +72,27 @@ def figure_10(asked: Asked) -> Findings:
     if asked.quick:
         forecasts = TraceForecasts(forecasts.trace[:QUICK_MINUTES])
     body = cluster(forecasts.trace, APPLICATIONS["grep"], SEED)
+    asked.progress.doing("forecasting the week")
+    forecasts.prepare([one.policy for one in contenders])
+    asked.progress.expect(sum(takes_s(one.policy) for one in contenders))
     found = {}
-    for place, one in enumerate(contenders, start=1):
-        asked.say(f"{one.label}, {place} of {len(contenders)}")
-        found[one] = _run(one, body, forecasts, asked.say)
+    for one in contenders:
+        asked.progress.step(one.label, takes_s(one.policy))
+        found[one] = _run(one, body, forecasts, asked.progress.within)
     return told(body.load, found, said((week,)))
 
 
 def _run(
-    contender: Contender, body: Cluster, forecasts: TraceForecasts, say: Callable[[str], None]
+    contender: Contender,
+    body: Cluster,
+    forecasts: TraceForecasts,
+    on_share: Callable[[float], None],
 ) -> GrepRun:
     if runs_on_pipeline(contender.policy):
-        left = RunsLeft(say, f"{contender.label}, minutes", len(body.load), every_s=20.0)
-        run = run_on_pipeline(contender.policy, body, on_minute=lambda _: left.one_more())
+        minutes = len(body.load)
+        run = run_on_pipeline(
+            contender.policy, body, on_minute=lambda minute: on_share((minute + 1) / minutes)
+        )
     else:
         _, run = run_one(contender.policy, body.application, SEED, contender.rho, forecasts)
     return _of(run)

@@ -22,7 +22,6 @@ from tidegate.papers.figure import Asked, Compared, Findings
 from tidegate.papers.mst.capacity_files import keep_capacity
 from tidegate.papers.mst.curve_shape import exponent, modelled
 from tidegate.papers.mst.spark_applications import CATALOGUE, asked_apps
-from tidegate.papers.progress import RunsLeft
 from tidegate.papers.sessions import spark_on
 from tidegate.view.pages.paper import Curve, Picture
 
@@ -88,12 +87,13 @@ def figure_6(asked: Asked) -> Findings:
     }
     found: list[MeasuredCurve] = []
     failed: list[str] = []
-    left = RunsLeft(asked.say, "applications", len(flows), every_s=0.0)
     with spark_on(MASTER) as spark:
         if not asked.quick:
-            asked.say("warming up: the first measurements of a new session are slow")
+            asked.progress.doing("warming up: the first measurements of a session are slow")
             calibrate(spark, next(iter(flows.values())), WARM_UP)
+        asked.progress.expect(len(flows))
         for name, flow in flows.items():
+            asked.progress.step(name)
             try:
                 done = calibrate(spark, flow, plan, on_step=_teller(name, asked))
             except TidegateError as error:
@@ -104,7 +104,6 @@ def figure_6(asked: Asked) -> Findings:
             if not asked.quick:
                 asked.say(f"{name}: kept as {keep_capacity(name, done.measured)}")
             found.append(measured_curve(name, done))
-            left.one_more()
             if done.interrupted:
                 break
     if not found:
@@ -114,8 +113,8 @@ def figure_6(asked: Asked) -> Findings:
 
 def _teller(name: str, asked: Asked) -> Callable[[CalibrationStep], None]:
     def tell(step: CalibrationStep) -> None:
-        if not step.samples:
-            asked.say(f"{name}: {step.cores} cores, measurement {step.done + 1} of {step.total}")
+        asked.progress.within(step.done / step.total)
+        asked.progress.doing(f"{name}: {step.cores} cores")
 
     return tell
 

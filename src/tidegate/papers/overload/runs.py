@@ -6,7 +6,7 @@ in each query it takes `ROW_S` by waiting, and two cores carry about as many que
 engine. What their real work alone does is shown beside it, with ten times as many queries.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -102,7 +102,7 @@ def all_of(asked: Asked, cases: Sequence[QueryRun]) -> tuple[list[tuple[QueryRun
     wanted = AskedRuns.of(asked)
     chosen = wanted.chosen(cases)
     with spark_on(MASTER) as spark:
-        return _ran(spark, wanted, chosen, asked.say), wanted.note
+        return _ran(spark, wanted, chosen, asked), wanted.note
 
 
 def left_s(cases: Sequence[QueryRun]) -> float:
@@ -111,18 +111,19 @@ def left_s(cases: Sequence[QueryRun]) -> float:
 
 
 def _ran(
-    spark: SparkSession, wanted: AskedRuns, cases: Sequence[QueryRun], say: Callable[[str], None]
+    spark: SparkSession, wanted: AskedRuns, cases: Sequence[QueryRun], asked: Asked
 ) -> list[tuple[QueryRun, Planetlab]]:
     """Run all cases, one after the other, after a short run that gets Spark warm."""
-    say(f"warming up; {len(cases)} runs, about {minutes(left_s(cases) + _WARM_UP_S)} left")
+    total_s = left_s(cases) + _WARM_UP_S
+    asked.progress.expect(total_s, takes_s=total_s)
+    asked.progress.step("warming up", _WARM_UP_S)
     _run(spark, wanted, QueryRun(queries=100, target_s=2.0, shed=True, seconds=_WARM_UP_S))
     found = []
-    for place, case in enumerate(cases):
-        more = minutes(left_s(cases[place:]))
-        say(f"run {place + 1} of {len(cases)}: {case.words}; about {more} left")
+    for place, case in enumerate(cases, start=1):
+        asked.progress.step(f"run {place} of {len(cases)}: {case.words}", left_s([case]))
         one = _run(spark, wanted, case)
         found.append((case, one))
-        say(f"  {in_short(one)}")
+        asked.say(f"{case.words}: {in_short(one)}")
     return found
 
 
@@ -137,11 +138,6 @@ def _run(spark: SparkSession, wanted: AskedRuns, case: QueryRun) -> Planetlab:
         cores=CORES,
         row_s=wanted.row_s if case.stretched else None,
     )
-
-
-def minutes(seconds: float) -> str:
-    """A time that is left, as people say it."""
-    return f"{seconds:.0f} s" if seconds < 100.0 else f"{seconds / 60.0:.0f} min"
 
 
 def in_short(one: Planetlab) -> str:

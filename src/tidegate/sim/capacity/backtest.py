@@ -1,8 +1,10 @@
 """A grid of backtests: policies, applications and seeds over one trace or several."""
 
+import functools
 import multiprocessing
+import operator
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableSequence, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -36,6 +38,7 @@ from tidegate.models.capacity.bayes import BayesianCapacity
 from tidegate.models.capacity.choice import choose, disagreements
 from tidegate.models.capacity.curves import CapacityCurve, FitRefused, fit
 from tidegate.models.capacity.shapes import Shape
+from tidegate.progress import Progress
 from tidegate.sim.capacity.applications import CapacityCase
 from tidegate.sim.capacity.cluster import CYCLE_MINUTES, Cluster, ClusterRun, cluster, simulate
 from tidegate.sim.capacity.forecasts import (
@@ -45,6 +48,7 @@ from tidegate.sim.capacity.forecasts import (
     outlook_table,
 )
 from tidegate.sim.capacity.on_pipeline import PipelineSettings, run_on_pipeline
+from tidegate.units import counted
 
 Vector = NDArray[np.float64]
 
@@ -52,6 +56,9 @@ FEWEST_ROWS = 100 + CYCLE_MINUTES + 2
 """The shortest trace: the paper's ARMA fits 100 minutes and forecasts U and a cycle beyond."""
 
 
+_PIPELINE_S, _PRICED_S, _BY_CYCLE_S = 120.0, 5.0, 0.2
+"""About how long a week takes on a core, for the time left: on a simulated pipeline, by the priced
+policies, and by all others."""
 ON_PIPELINE = "pipeline:"
 """Written before the name of a policy that exists for machines as well, to run it on a pipeline."""
 
@@ -159,11 +166,21 @@ def run_one(
     shared: TraceForecasts,
     tuning: Tuning | None = None,
     pipeline: PipelineSettings | None = None,
+    on_share: Callable[[float], None] = lambda _: None,
 ) -> tuple[Cluster, ClusterRun]:
-    """One policy, application and seed over the whole trace."""
+    """One policy, application and seed over the whole trace.
+
+    `on_share` is told which share of the trace is done, where that takes minutes.
+    """
     body = cluster(shared.trace, application, seed)
     if runs_on_pipeline(name):
-        return body, run_on_pipeline(name.removeprefix(ON_PIPELINE), body, pipeline)
+        minutes = len(body.load)
+        return body, run_on_pipeline(
+            name.removeprefix(ON_PIPELINE),
+            body,
+            pipeline,
+            on_minute=lambda minute: on_share((minute + 1) / minutes),
+        )
     policy = make_policy(name, body, rho, shared, tuning)
     at_once = name == "ground-truth"  # m_t of eq. 23 has no start-up time
     run = simulate(policy, body, startup_minutes=0) if at_once else simulate(policy, body)
@@ -233,12 +250,20 @@ def grid(
     processes: int | None = None,
     tuning: Tuning | None = None,
     pipeline: PipelineSettings | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[Score]:
     """Run every combination over one week; yield scores in order."""
     jobs = [
         BacktestJob(name, app, seed, rho) for name in names for app in apps for seed in range(seeds)
     ]
-    return run_jobs(jobs, {"": shared}, processes=processes, tuning=tuning, pipeline=pipeline)
+    return run_jobs(
+        jobs,
+        {"": shared},
+        processes=processes,
+        tuning=tuning,
+        pipeline=pipeline,
+        progress=progress,
+    )
 
 
 def run_jobs(
@@ -248,40 +273,72 @@ def run_jobs(
     processes: int | None = None,
     tuning: Tuning | None = None,
     pipeline: PipelineSettings | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[Score]:
     """Run the jobs in as many processes as there are cores; yield scores in their order."""
+    if progress is not None:
+        progress.doing("forecasting the load")
     for name, shared in weeks.items():
         shared.prepare(list(dict.fromkeys(job.policy for job in jobs if job.week == name)))
     workers = min(processes or os.cpu_count() or 1, len(jobs))
-    given: dict[str, Any] = {"weeks": weeks, "tuning": tuning, "pipeline": pipeline}
+    # Fork, so that the processes share the tables and nothing is copied through a pipe.
+    context = multiprocessing.get_context("fork")
+    shares = context.RawArray("d", len(jobs))
+    given: dict[str, Any] = {
+        "weeks": weeks,
+        "tuning": tuning,
+        "pipeline": pipeline,
+        "shares": shares,
+    }
+    if progress is not None:
+        _follow(progress, jobs, shares)
     if workers <= 1:
-        for job in jobs:
-            yield _run_job(job, **given)
+        for place, job in enumerate(jobs):
+            yield _run_job(place, job, **given)
         return
     _INHERITED.clear()
     _INHERITED.update(given)
-    # Fork, so that the processes share the tables and nothing is copied through a pipe.
-    context = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        yield from pool.map(_inherited_job, jobs, chunksize=max(1, len(jobs) // (workers * 8)))
+        chunk = max(1, len(jobs) // (workers * 8))
+        yield from pool.map(_inherited_job, range(len(jobs)), jobs, chunksize=chunk)
     _INHERITED.clear()
+
+
+def _follow(progress: Progress, jobs: Sequence[BacktestJob], shares: Sequence[float]) -> None:
+    """Let the progress be the work that the jobs, in their processes, have done."""
+    weights = [takes_s(job.policy) for job in jobs]
+    progress.expect(sum(weights))
+    progress.doing(f"{counted(len(jobs), 'run')} over the whole load")
+    progress.follow(lambda: sum(map(operator.mul, weights, shares)))
 
 
 _INHERITED: dict[str, Any] = {}
 
 
-def _inherited_job(job: BacktestJob) -> Score:
-    return _run_job(job, **_INHERITED)
+def takes_s(policy: str) -> float:
+    """About how long a week under this policy takes on a core."""
+    if runs_on_pipeline(policy):
+        return _PIPELINE_S
+    return _PRICED_S if policy in (PRICED, PRICED_BY_CYCLE) else _BY_CYCLE_S
+
+
+def _inherited_job(place: int, job: BacktestJob) -> Score:
+    return _run_job(place, job, **_INHERITED)
 
 
 def _run_job(
+    place: int,
     job: BacktestJob,
     weeks: Mapping[str, TraceForecasts],
     tuning: Tuning | None,
     pipeline: PipelineSettings | None,
+    shares: MutableSequence[float],
 ) -> Score:
+    """Run the job at this place of the list, and note there which share of it is done."""
     name, seed, shared = job.policy, job.seed, weeks[job.week]
-    body, run = run_one(name, job.application, seed, job.rho, shared, tuning, pipeline)
+    note = functools.partial(shares.__setitem__, place)
+    body, run = run_one(name, job.application, seed, job.rho, shared, tuning, pipeline, note)
+    note(1.0)
     return score(name, seed, body, run)
 
 

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tidegate.control.learning.outliers import FIRST, NEW_EXECUTORS
 from tidegate.control.learning.told_rate import ToldRate
 from tidegate.control.shards.balance import imbalance
 from tidegate.control.shards.route import Route
+from tidegate.sim.microbatch.cluster import NodeCores
 from tidegate.sim.microbatch.kept_rows import KeptRows
 from tidegate.sim.microbatch.queue import RowQueue
 from tidegate.sim.microbatch.world import SimulatedSegment, Stage, Vector, World
@@ -46,6 +48,11 @@ class SimulatedBatch:
     """The time that its number of tasks costs."""
     since_s: Vector = field(default_factory=lambda: np.empty(0))
     """When its rows arrived at this segment."""
+    routes_of: dict[str, Route] = field(default_factory=dict)
+    on_nodes: bool = False
+    """Whether it ran on the nodes of a simulated cluster, which may be slow."""
+    cold: str | None = None
+    """Why it was longer than the next one will be; None: it was not."""
 
     def busy_within(self, begin_s: float, end_s: float) -> float:
         """Its core seconds of work within a span, if work is spread evenly over its duration."""
@@ -81,6 +88,17 @@ class RunningSegment:
     told_s: float = 0.0
     """Arrivals are known to the meter up to this time: the start of the newest batch whose first
     stage has ended."""
+    warm_cores: int = 0
+    """The most cores that there were during any of its batches: workers run on them already."""
+
+    def start_up(self, world: World, cores: int) -> tuple[float, str | None]:
+        """How much longer a batch that begins now on so many cores takes, and why."""
+        before, self.warm_cores = self.warm_cores, max(cores, self.warm_cores)
+        if before == 0 and world.cold_s > 0.0:
+            return world.cold_s, FIRST
+        if 0 < before < cores and world.cold_executor_s > 0.0:
+            return world.cold_executor_s, NEW_EXECUTORS
+        return 0.0, None
 
 
 def task_times(stage: Stage, tasks: int, shares: Sequence[float]) -> Vector:
@@ -101,8 +119,14 @@ def begun_batch(
     world: World,
     waves: float,
     random: np.random.Generator,
+    cores: NodeCores | None = None,
+    cold: tuple[float, str | None] = (0.0, None),
 ) -> SimulatedBatch:
-    """A batch of a segment that begins now, with the rows that are left after shedding."""
+    """A batch of a segment that begins now, with the rows that are left after shedding.
+
+    `cores` are those of a simulated cluster; without them all cores are alike. `cold` is how much
+    longer it takes because workers start, and why.
+    """
     segment = one.segment
     rows = float(taken.counts.sum())
     widest = max(one.tasks.values())
@@ -113,7 +137,10 @@ def begun_batch(
     mean_s = slowest_s = reading_s
     for stage in segment.stages:
         tasks = one.tasks[stage.name]
+        if segment.partitions is not None and stage is segment.stages[0]:
+            tasks = min(tasks, segment.partitions)
         delta = 1.0
+        weights = None
         if stage.shards and stage.weights is not None:
             weights = stage.weights(at_s)
             shard_rows[stage.name] = rows * weights
@@ -126,9 +153,16 @@ def begun_batch(
         if stage.speeds:
             times = task_times(stage, tasks, one.deals.get(stage.name, ()))
             delta, spent = float(times.max() / times.mean()), float(times.sum())
+        imbalances[stage.name] = delta
+        if cores is not None:
+            loads = np.full(tasks, 1.0 / tasks)
+            if weights is not None:
+                loads = np.bincount(one.routes[stage.name], weights, tasks)
+            times = cores.times(loads)
+            # As on Spark, the imbalance of an operator is one of rows, and that of a batch of time.
+            delta, spent = float(times.max() / times.mean()), float(times.sum())
         work_s = rows * stage.row_s(tasks) * spent
         busy_s[stage.name] = work_s
-        imbalances[stage.name] = delta
         mean_s += work_s / tasks
         slowest_s += work_s * delta / tasks
         first_s = first_s or duration_s + slowest_s * waves
@@ -139,7 +173,8 @@ def begun_batch(
     noise *= world.pace(at_s)
     if world.odd_batches and random.random() < world.odd_batches:
         noise *= 3.0
-    duration_s = (duration_s + max(slowest_s * waves, segment.least_s)) * noise
+    start_up_s, why = cold
+    duration_s = (duration_s + max(slowest_s * waves, segment.least_s)) * noise + start_up_s
     return SimulatedBatch(
         rows=rows,
         offered=taken.offered,
@@ -149,7 +184,7 @@ def begun_batch(
         tasks=widest,
         imbalance=slowest_s / mean_s if mean_s > 0.0 else 1.0,
         started_s=at_s,
-        told_s=at_s + first_s * noise,
+        told_s=at_s + first_s * noise + start_up_s,
         ended_s=at_s + duration_s,
         busy_s=busy_s,
         shard_rows=shard_rows,
@@ -157,4 +192,7 @@ def begun_batch(
         imbalances=imbalances,
         slowest_s=slowest_s * waves * noise,
         starting_s=segment.per_task_s * widest * noise,
+        routes_of=dict(one.routes),
+        on_nodes=cores is not None,
+        cold=why,
     )

@@ -1,6 +1,7 @@
 """The simulated meter: what Spark's meter would measure of the same batches."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -75,6 +76,7 @@ def segment_measurement(
                 duration_s=batch.ended_s - batch.started_s,
                 ended_s=starts_s + batch.ended_s,
                 shed_rows=round(batch.offered - batch.rows),
+                outlier=batch.cold,
                 parts_s={
                     SLOWEST: batch.slowest_s,
                     STARTING: batch.starting_s,
@@ -90,27 +92,44 @@ def segment_measurement(
     )
 
 
+def as_foreign(segment: SegmentMeasurement, ended: Ended, cores: int) -> SegmentMeasurement:
+    """What a meter knows of a segment that is a query of others (`AttachedMeter`)."""
+    batches = tuple(
+        replace(batch, imbalance=1.0, parts_s={}, busy_s=sum(simulated.busy_s.values()))
+        for batch, (_, simulated) in zip(segment.batches, ended, strict=True)
+    )
+    return replace(segment, tasks=cores, batches=batches, apart=True, latency=None)
+
+
 def lag_of(one: RunningSegment, ended: Ended, rate: float) -> Lag | None:
-    """How far a segment with a read limit is behind its source; None for others."""
-    if one.segment.limit_rows is None:
+    """How far a segment with partitions or a read limit is behind its source; None for others."""
+    segment = one.segment
+    if segment.limit_rows is None and segment.partitions is None:
         return None
+    count = segment.partitions or 1
     taken = sum(batch.offered for _, batch in ended)
-    part = PartitionLag(
-        topic=source_name(one),
-        partition=0,
-        behind_rows=round(one.behind_rows),
-        taken_rows=round(taken),
+    parts = tuple(
+        PartitionLag(
+            topic=source_name(one),
+            partition=partition,
+            behind_rows=round(one.behind_rows / count),
+            taken_rows=round(taken / count),
+        )
+        for partition in range(count)
     )
     seconds = one.behind_rows / rate if rate > 0.0 else None
-    return Lag(partitions=(part,), seconds=seconds, limit_rows=one.segment.limit_rows)
+    return Lag(partitions=parts, seconds=seconds, limit_rows=segment.limit_rows)
 
 
 def operator_measurements(
-    one: RunningSegment, ended: Ended, rate: float, feeder: str
+    one: RunningSegment, ended: Ended, rate: float, feeder: str, nodes: tuple[str, ...] = ()
 ) -> list[OperatorMeasurement]:
-    """The operators of one segment during the tick, of which the first reads the `feeder`."""
+    """The operators of one segment during the tick, of which the first reads the `feeder`.
+
+    `nodes` has the node of each core of a simulated cluster.
+    """
     found = []
-    stages = one.segment.stages
+    stages, reads = one.segment.stages, one.segment.partitions is not None
     feeders = (feeder, *(stage.name for stage in stages))
     for stage, before in zip(stages, feeders, strict=False):
         name = stage.name
@@ -123,23 +142,30 @@ def operator_measurements(
         spent = float(task_times(stage, tasks, shares).sum()) if stage.speeds else 1.0
         # As on Spark, speeds are no part of an imbalance that is counted in rows.
         known = ended and (shares or not stage.speeds)
+        rows = sum(batch.rows for _, batch in ended)
+        busy_s = sum(batch.busy_s[name] for _, batch in ended)
+        service_rate = 1.0 / (stage.row_s(tasks) * spent)
+        if busy_s > 0.0 and ended[-1][1].on_nodes:
+            service_rate = rows / busy_s
         found.append(
             OperatorMeasurement(
                 name=name,
                 arrival_rate=rate,
-                service_rate=1.0 / (stage.row_s(tasks) * spent),
+                service_rate=service_rate,
                 tasks=tasks,
                 imbalance=ended[-1][1].imbalances[name] if known else 1.0,
                 segment=one.segment.name,
-                rows=round(sum(batch.rows for _, batch in ended)),
-                busy_s=sum(batch.busy_s[name] for _, batch in ended),
+                rows=round(rows),
+                busy_s=busy_s,
                 most_tasks=stage.most_tasks or stage.shards or None,
                 route=slot_route(shares, SLOTS * tasks) if shares else one.routes.get(name, ()),
                 shard_rows=counts,
                 inputs=(before,),
+                inside=before if reads and stage is stages[0] else None,
                 task_rates=_task_rates(stage, tasks),
                 dealt=bool(shares),
-                rows_out=round(sum(batch.rows for _, batch in ended)),
+                rows_out=round(rows),
+                nodes=nodes[:tasks] if stage.shards else (),
             )
         )
     return found

@@ -2,9 +2,9 @@
 
 A segment takes its whole backlog as one batch, and the next batch follows at once. Arrivals follow
 a rate profile in short buckets (Poisson if requested), so that sojourns have percentiles. Cores
-that are asked for are granted after `grant_s`; cores that are released go at once. When a decision
-sheds, batches that read the source drop rows before their first stage; a shed row still costs its
-reading (c_s of the overload paper).
+that are asked for are granted after `grant_s`, or as a simulated cluster grants them; cores that
+are released go at once. When a decision sheds, batches that read the source drop rows before their
+first stage; a shed row still costs its reading (c_s of the overload paper).
 """
 
 import dataclasses
@@ -21,9 +21,11 @@ from tidegate.control.shards.route import even_route, rerouted, rescaled
 from tidegate.control.shedding.keep import KEEP_ALL
 from tidegate.control.shedding.next_batch import time_gathering_s
 from tidegate.sim.microbatch.batch import RunningSegment, SimulatedBatch, begun_batch
+from tidegate.sim.microbatch.cluster import NodeCores, SimulatedCluster
 from tidegate.sim.microbatch.done_rows import DoneInputs, DoneRows
 from tidegate.sim.microbatch.kept_rows import KeptRows, kept_rows
 from tidegate.sim.microbatch.measure import (
+    as_foreign,
     latency_of,
     operator_measurements,
     segment_measurement,
@@ -37,13 +39,20 @@ from tidegate.workload.profile import Profile
 
 _SHARED = ""
 """The source of all segments that have none of their own; no segment has this name."""
+_TICKS_A_REPORT = 50
+"""After so many ticks it is told how far a simulation is."""
 _SHORTEST_S = 0.1
 """A rate is counted over at least so long, as on Spark (`spark/measure/arrivals.py`)."""
 
 
-def simulate(world: World, controller: Controller) -> Outcome:
-    """Run the simulated world to its end under the controller."""
-    return PipelineSimulation(world).run(controller.tick)
+def simulate(
+    world: World, controller: Controller, *, on_share: Callable[[float], None] | None = None
+) -> Outcome:
+    """Run the simulated world to its end under the controller.
+
+    `on_share` is told now and then which share of the time has been simulated.
+    """
+    return PipelineSimulation(world).run(controller.tick, on_share=on_share)
 
 
 class PipelineSimulation:
@@ -53,6 +62,11 @@ class PipelineSimulation:
         self._world = world
         self._random = np.random.default_rng(world.seed)
         self._asked = self._granted = world.cores
+        self.cluster: SimulatedCluster | None = None
+        """The cluster that it runs on; None: cores are alike and never fail."""
+        if world.cluster is not None:
+            self.cluster = SimulatedCluster(world.cluster, world.cores)
+            self._asked, self._granted = self.cluster.asked, self.cluster.cores
         self._grants: list[tuple[float, int]] = []
         self._observed_grant_s: float | None = None
         self._now_s = 0.0
@@ -106,14 +120,22 @@ class PipelineSimulation:
         most = min(limit for limit in (tasks, stage.most_tasks, stage.shards or tasks) if limit)
         return max(most, 1)
 
-    def run(self, tick: Callable[[Measurement], Record]) -> Outcome:
+    def run(
+        self,
+        tick: Callable[[Measurement], Record],
+        *,
+        on_share: Callable[[float], None] | None = None,
+    ) -> Outcome:
         """Run tick by tick: advance, measure, decide, act."""
         records = []
-        for number in range(1, int(self._world.seconds / self._world.tick_s + 1e-9) + 1):
+        ticks = int(self._world.seconds / self._world.tick_s + 1e-9)
+        for number in range(1, ticks + 1):
             record = tick(self.advance(number * self._world.tick_s))
             if record.acted:
                 self.act(record.decision)
             records.append(record)
+            if on_share is not None and number % _TICKS_A_REPORT == 0:
+                on_share(number / ticks)
         return self.outcome(records)
 
     def outcome(self, records: Sequence[Record]) -> Outcome:
@@ -131,7 +153,10 @@ class PipelineSimulation:
     def act(self, decision: Decision) -> None:
         """Act on a decision: cores after `grant_s`, the rest from each segment's next batch on."""
         self._keep = self._keep.decided(decision).promised(self._world.worths)
-        if decision.cores is not None:
+        if decision.cores is not None and self.cluster is not None:
+            self.cluster.ask(decision.cores, self._now_s)
+            self._asked, self._granted = self.cluster.asked, max(self.cluster.cores, 1)
+        elif decision.cores is not None:
             self._asked = decision.cores
             self._grants = [grant for grant in self._grants if grant[1] <= decision.cores]
             if decision.cores <= self._granted:
@@ -142,11 +167,7 @@ class PipelineSimulation:
         for one in self._running:
             for stage in one.segment.stages:
                 if stage.name in decision.tasks:
-                    wanted = self._limited(stage, decision.tasks[stage.name])
-                    one.tasks[stage.name] = wanted
-                    one.deals.pop(stage.name, None)
-                    if stage.shards:
-                        one.routes[stage.name] = rescaled(one.routes[stage.name], wanted)
+                    self._rescale(one, stage, decision.tasks[stage.name])
                 shares = decision.deal.get(stage.name)
                 if shares is not None and len(shares) in (0, one.tasks[stage.name]):
                     one.deals[stage.name] = shares
@@ -156,14 +177,55 @@ class PipelineSimulation:
                     one.routes[stage.name] = route
                     self._moves += len(moves)
 
+    def _rescale(self, one: RunningSegment, stage: Stage, tasks: int) -> None:
+        """Give a stage so many tasks from its segment's next batch on."""
+        one.tasks[stage.name] = wanted = self._limited(stage, tasks)
+        one.deals.pop(stage.name, None)
+        if stage.shards:
+            one.routes[stage.name] = rescaled(one.routes[stage.name], wanted)
+
     def advance(self, until_s: float) -> Measurement:
         """Let time pass up to the end of a tick, and measure the tick."""
         begin_s = self._now_s
-        self._let_grants_come(begin_s, until_s)
-        for one in self._running:
-            self._advance(one, until_s)
+        if self.cluster is None:
+            self._let_grants_come(begin_s, until_s)
+            if self._world.foreign:
+                for stage in self._running[0].segment.stages:
+                    self._rescale(self._running[0], stage, self._granted)
+            for one in self._running:
+                self._advance(one, until_s)
+        else:
+            self._advance_on(self.cluster, begin_s, until_s)
         self._now_s = until_s
         return self._measure(begin_s, until_s)
+
+    def _advance_on(self, cluster: SimulatedCluster, begin_s: float, until_s: float) -> None:
+        """Let time pass on a cluster, from one event to the next."""
+        while True:
+            at_s = min(max(cluster.next_s, begin_s), until_s)
+            for one in self._running:
+                self._advance(one, at_s)
+            self._core_seconds += cluster.cores * (at_s - begin_s)
+            if cluster.next_s > until_s:
+                return
+            begin_s = at_s
+            is_lost = cluster.step()
+            self._granted = max(cluster.cores, 1)
+            self._observed_grant_s = cluster.observed_grant_s
+            if is_lost:
+                for one in self._running:
+                    self._begin_again(one, at_s)
+
+    def _begin_again(self, one: RunningSegment, at_s: float) -> None:
+        """A batch that has lost a node runs again from its start, by its own plan."""
+        batch, world = one.batch, self._world.cluster
+        if batch is None or world is None:
+            return
+        taken = KeptRows(batch.arrived_s, batch.counts, batch.offered, batch.by_class)
+        planned = dataclasses.replace(one, tasks=batch.tasks_of, routes=batch.routes_of)
+        again = self._batch(planned, taken, at_s + world.detect_s)
+        again.started_s, again.since_s = batch.started_s, batch.since_s
+        one.batch = again
 
     def _let_grants_come(self, begin_s: float, until_s: float) -> None:
         at_s = begin_s
@@ -212,12 +274,26 @@ class PipelineSimulation:
             taken = self._shed_rows(one, taken, at_s)
         one.begun_s = at_s
         self._shed += taken.offered - float(taken.counts.sum())
-        crowd = sum(max(other.tasks.values()) for other in self._running) / self._granted
-        batch = begun_batch(
-            one, taken, at_s, world=self._world, waves=max(crowd, 1.0), random=self._random
-        )
+        batch = self._batch(one, taken, at_s)
         batch.since_s = batch.arrived_s if one.segment.after is None else ready_s
         return batch
+
+    def _batch(self, one: RunningSegment, taken: KeptRows, at_s: float) -> SimulatedBatch:
+        """A batch that begins now, on the cores that are there."""
+        crowd = sum(max(other.tasks.values()) for other in self._running) / self._granted
+        cores = None
+        if self.cluster is not None and self._world.cluster is not None and self.cluster.cores:
+            cores = NodeCores(self.cluster.speeds, self._world.cluster.speculation)
+        return begun_batch(
+            one,
+            taken,
+            at_s,
+            world=self._world,
+            waves=max(crowd, 1.0),
+            random=self._random,
+            cores=cores,
+            cold=one.start_up(self._world, self._granted),
+        )
 
     def _shed_rows(self, one: RunningSegment, taken: KeptRows, at_s: float) -> KeptRows:
         """The rows that a batch keeps of its source, by the same rule as a batch plan on Spark."""
@@ -258,6 +334,7 @@ class PipelineSimulation:
         world = self._world
         span_s = end_s - begin_s
         rates = self._rates(begin_s, end_s)
+        nodes = () if self.cluster is None else self.cluster.names
         operators, segments = [], []
         ended_by: dict[str, list[SimulatedBatch]] = {}
         sources = []
@@ -278,10 +355,12 @@ class PipelineSimulation:
                 sources.append(source_count(one, ended))
             ended_by[one.segment.name] = [batch for _, batch in ended]
             followers = [other.segment.name for other in self._followers(one)]
-            segments.append(
-                segment_measurement(one, ended, rate, waiting, world.starts_s, followers)
-            )
-            operators += operator_measurements(one, ended, rate, self._feeder(one))
+            told = segment_measurement(one, ended, rate, waiting, world.starts_s, followers)
+            if world.foreign:
+                told = as_foreign(told, ended, self._granted)
+            else:
+                operators += operator_measurements(one, ended, rate, self._feeder(one), nodes)
+            segments.append(told)
             running = [] if one.batch is None else [one.batch]
             busy_s += sum(
                 batch.busy_within(begin_s, end_s)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from tidegate.control.shedding.classes import Worth
 from tidegate.errors import AskedWrongly
+from tidegate.sim.microbatch.cluster import ClusterWorld
 from tidegate.workload.keys import Keys
 from tidegate.workload.profile import Profile
 
@@ -95,6 +96,9 @@ class SimulatedSegment:
     """Rows that are in its own source at the start."""
     limit_rows: int | None = None
     """Rows that one batch takes from its source at most (`maxOffsetsPerTrigger`); None: all."""
+    partitions: int | None = None
+    """Partitions of its source, with as many rows each, which are told as Kafka tells them. Its
+    first stage runs in the tasks that read, one for each. None: the source has no partitions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,9 +138,20 @@ class World:
     fast all the time."""
     latency_window_s: float = 0.0
     """A tick's latency is that of the batches that ended within so long; 0: during the tick."""
+    cold_s: float = 0.0
+    """How much longer the first batch of each segment takes: workers start, and code is loaded and
+    compiled. It is no work on rows, and more cores do not shorten it."""
+    cold_executor_s: float = 0.0
+    """The same of a segment's first batch after more cores were granted."""
     by_chance: bool = False
     """Whether the rows of a batch fall on its shards by chance, as on Spark; if not, each shard
     gets exactly its share."""
+    cluster: ClusterWorld | None = None
+    """A cluster with nodes of its own, which grants cores in the place of `grant_s`; None: cores
+    are alike, never fail, and come after `grant_s`."""
+    foreign: bool = False
+    """Whether it is a query of others, which has one segment: its tasks are the granted cores, and
+    a meter knows nothing of operators, imbalance and parts of a batch."""
     seed: int = 1
     starts_s: float = 1_700_000_000.0
     """The epoch second of the start."""
@@ -149,6 +164,10 @@ class World:
     def __post_init__(self) -> None:
         if not self.segments or self.seconds < self.tick_s:
             raise AskedWrongly("a simulated pipeline needs a segment and at least one tick")
+        if self.foreign and len(self.segments) > 1:
+            raise AskedWrongly(
+                f"a query of others is one segment, not {len(self.segments)}; leave foreign out"
+            )
         if self.bucket_s < 0.001:
             raise AskedWrongly(
                 f"buckets of {self.bucket_s:g} s are too short; give at least a millisecond"

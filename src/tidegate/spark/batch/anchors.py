@@ -19,6 +19,7 @@ made again later, each time after twice as many micro-batches.
 import itertools
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -83,6 +84,33 @@ class Anchor:
         even = -(-self.tasks // len(self.executors))
         lost = self.tasks - held.total()
         return max(0, max(held.values(), default=0) - even) + lost
+
+
+class AnchorFrames(Protocol):
+    """What gives an operator its anchor."""
+
+    def of(self, operator: str, tasks: int, executors: ExecutorNames) -> DataFrame:
+        """The anchor of an operator with so many tasks on these executors."""
+        ...
+
+
+@dataclass(slots=True)
+class UnplacedAnchors:
+    """Anchors that have the plan of real ones, and are put anywhere: for a rehearsal."""
+
+    session: SparkSession
+    _made: list[DataFrame] = field(default_factory=list)
+
+    def of(self, operator: str, tasks: int, executors: ExecutorNames) -> DataFrame:
+        """A new anchor; its blocks are computed when they are read."""
+        self._made.append(_made(self.session, tasks, ALONE).frame)
+        return self._made[-1]
+
+    def release(self) -> None:
+        """Drop the cached blocks."""
+        for frame in self._made:
+            frame.unpersist()
+        self._made.clear()
 
 
 @dataclass(slots=True)

@@ -115,8 +115,8 @@ class Log:
         """Remove what failed tries left: files of old batches that were not handed over.
 
         The consumer may forget a batch meanwhile; then its files are being removed anyway. Files of
-        batches that it has not forgotten stay: on an object store a driver that was paused in the
-        middle of its hand-over could still put its own list in the place of an equal one.
+        batches that it has not forgotten stay: they may belong to an attempt that still runs, and
+        cost only space.
         """
         listed = self._listed()
         until_batch = min([until_batch, *(batch_id - 1 for batch_id in listed[:1])])

@@ -64,9 +64,10 @@ class Checkpoint:
         found = self.description()
         wanted = self.fitted(graph, migration)
         self.root.make()
-        if found != wanted or not self.root.exists(_DESCRIPTION):
+        there = self.root.exists(_DESCRIPTION)
+        if found != wanted or not there:
             self.root.write_json(_NEXT, wanted)
-            self.root.write_json(_DESCRIPTION, wanted)
+            self.root.replace_json(_DESCRIPTION, wanted, found if there else None)
             self.root.remove(_NEXT)
             for name in _retired(wanted) - _retired(found):
                 _LOG.warning(

@@ -21,6 +21,8 @@ def newest_committed(segment: Segment, checkpoint: Checkpoint) -> int | None:
     begun = _newest_entry(checkpoint, segment.name, "offsets")
     done = _newest_entry(checkpoint, segment.name, "commits")
     # A listing may lag behind, so what it leaves out is asked for by name.
+    while folder.below("spark/offsets").exists(str(begun + 1)):
+        begun += 1
     while newest < begun and manifests.exists(newest + 1):
         newest += 1
     if newest > begun and folder.below("spark/offsets").exists(str(newest)):

@@ -1,5 +1,6 @@
 """Compiles a segment and the plan of a micro-batch to Spark DataFrames."""
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -26,11 +27,12 @@ from tidegate.pipelines.graph import (
 from tidegate.pipelines.origins import origins_of
 from tidegate.pipelines.schema import struct_of
 from tidegate.pipelines.walks import mixed_readers, reader_counts, sole_reader, timed_source
-from tidegate.spark.batch.anchors import ALONE, Anchors, ExecutorNames
+from tidegate.spark.batch.anchors import ALONE, AnchorFrames, ExecutorNames
 from tidegate.spark.batch.keyed_task import KeyedStage, KeyedTask
 from tidegate.spark.batch.map_task import MapStage, MapTask
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
 from tidegate.spark.batch.preview import counted, shard_of, way_to
+from tidegate.spark.batch.rehearsed_task import RehearsedTask
 from tidegate.spark.batch.report import TaskReport
 from tidegate.spark.batch.traces import FIELD, SPARK_TYPE, TraceSample, with_traces
 from tidegate.spark.batch.unanchored import unanchored
@@ -40,6 +42,7 @@ from tidegate.spark.shedding.sources import Intake, ShedSources
 from tidegate.spark.state.cache_place import CachePlace
 from tidegate.spark.state.files import Durable
 from tidegate.spark.state.node_cache import NodeCache
+from tidegate.spark.state.packed_version import PackedVersion
 from tidegate.spark.state.task import Keeper
 from tidegate.spark.state.version import Version
 
@@ -119,6 +122,7 @@ class Compiler:
         self._accumulator = accumulator
         self._stages: dict[str, bytes] = {}
         self._readers = reader_counts(segment)
+        self._rehearses = False
         self._origins = origins_of(segment)
         self.sources = ShedSources(segment, accumulator, sample_every)
         for node in segment.nodes:
@@ -165,12 +169,26 @@ class Compiler:
                     )
                 )
 
+    @property
+    def stages(self) -> tuple[bytes, ...]:
+        """The fixed parts of all operators, with the users' functions in them."""
+        return tuple(self._stages.values())
+
+    def rehearsing(self) -> "Compiler":
+        """One that makes the same DataFrames, with tasks that load the operators and run nothing.
+
+        To Spark, both are the same plan: what it compiles for the one it has for the other.
+        """
+        other = copy.copy(self)
+        other._rehearses = True
+        return other
+
     def frames(
         self,
         batch: DataFrame,
         plan: BatchPlan,
         versions: Mapping[str, Version],
-        anchors: Anchors,
+        anchors: AnchorFrames,
         executors: ExecutorNames,
         made: "Frames | None" = None,
     ) -> "Frames":
@@ -187,7 +205,7 @@ class Compiler:
         plan: BatchPlan,
         operator: str,
         expected: int,
-        anchors: Anchors,
+        anchors: AnchorFrames,
         executors: ExecutorNames,
         made: "Frames",
     ) -> NDArray[np.int64]:
@@ -211,7 +229,7 @@ class Compiler:
         made: "Frames",
         plan: BatchPlan,
         versions: Mapping[str, Version],
-        anchors: Anchors,
+        anchors: AnchorFrames,
         executors: ExecutorNames,
         *,
         keep: bool = False,
@@ -282,7 +300,7 @@ class Compiler:
         made: "Frames",
         plan: BatchPlan,
         versions: Mapping[str, Version],
-        anchors: Anchors,
+        anchors: AnchorFrames,
         executors: ExecutorNames,
     ) -> DataFrame:
         if isinstance(node, Source | Channel):
@@ -335,8 +353,13 @@ class Compiler:
                 .repartitionById(entry.tasks, F.expr(_dealt(entry)))
                 .sortWithinPartitions(ORDER)
             )
-        task = self._map_task(node, entry, plan, intake)
-        return rows.mapInArrow(lambda blocks: task(blocks), struct_of(self._map_schema(node)))
+        schema = self._map_schema(node)
+        task: MapTask | RehearsedTask
+        if self._rehearses:
+            task = RehearsedTask(self._stages[node.name], schema)
+        else:
+            task = self._map_task(node, entry, plan, intake)
+        return rows.mapInArrow(lambda blocks: task(blocks), struct_of(schema))
 
     def _anchored_map(
         self,
@@ -406,16 +429,23 @@ class Compiler:
             f"monotonically_increasing_id() as {ORDER}",
             f"cast(split('{route}', ',') as array<int>)[{shard}] as {TASK}",
         ).repartitionById(entry.tasks, F.col(TASK))
+        columns = node.schema.append(FIELD) if self._carries(node.name) else node.schema
+        schema = struct_of(columns)
+        if self._rehearses:
+            rehearsed = RehearsedTask(self._stages[node.name], columns)
+            if anchor is None:
+                return routed.mapInArrow(lambda blocks: rehearsed(blocks), schema)
+            both = anchor.groupBy(TASK).cogroup(routed.groupBy(TASK))
+            return both.applyInArrow(lambda a, b: rehearsed.anchored(a, b), schema)
         task = KeyedTask(
             self._stages[node.name],
             plan.batch_id,
             plan.at_us,
-            versions[node.name],
-            entry.route,
+            PackedVersion.of(versions[node.name]),
+            np.array(entry.route, dtype=np.int32),
             self._accumulator,
             intake.shed,
         )
-        schema = struct_of(node.schema.append(FIELD) if self._carries(node.name) else node.schema)
         if anchor is None:
             return routed.mapInArrow(lambda blocks: task.without_anchor(blocks), schema)
         both = anchor.groupBy(TASK).cogroup(routed.groupBy(TASK))

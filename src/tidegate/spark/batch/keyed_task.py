@@ -33,10 +33,8 @@ from tidegate.spark.shedding.task import ShedStage, ShedTask, class_rows
 from tidegate.spark.state.conform import conform
 from tidegate.spark.state.event_times import ALL
 from tidegate.spark.state.layout import shard_of, slot_of
+from tidegate.spark.state.packed_version import PackedVersion
 from tidegate.spark.state.task import Keeper, TaskState
-from tidegate.spark.state.version import Version
-
-_PRUNE_EVERY = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +70,8 @@ class KeyedTask:
     stage: bytes
     batch_id: int
     at_us: int
-    version: Version
-    route: tuple[int, ...]
+    version: PackedVersion
+    route: NDArray[np.int32]
     accumulator: Any
     shed: ShedTask | None = None
     """Set when Spark drew for the source in front of it: the shed rows are counted and dropped
@@ -116,10 +114,11 @@ class KeyedTask:
             rows, hashes = stage.rows.empty_table(), np.empty(0, dtype=np.int64)
         else:
             rows, hashes = in_order(rows, stage.order_by)
-        shards = [shard for shard, owner in enumerate(self.route) if owner == task]
+        shards = np.flatnonzero(self.route == task).tolist()
         with told_of(keeper.operator):
             keeper.cache.make()
-            state = TaskState(keeper, self.version, shards, self.batch_id, self.at_us, task)
+            version = self.version.only(shards)
+            state = TaskState(keeper, version, shards, self.batch_id, self.at_us, task)
             batch = state.batch(rows, slot_of(hashes, self.version.shards))
             before = time.perf_counter()
             update = keeper.bound.update(batch)
@@ -127,8 +126,6 @@ class KeyedTask:
             output = self._output(keeper, update)
             change = state.change(update)
         keeper.cache.forget(self.version, self.batch_id)
-        if self.batch_id % _PRUNE_EVERY == task % _PRUNE_EVERY:
-            keeper.cache.prune(self.version.names, self.batch_id - 2)
         passed = None if marks is None else marks.settled.grouped(keys, output)
         self.accumulator.add(
             [

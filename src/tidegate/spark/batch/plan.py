@@ -70,8 +70,7 @@ class Plans:
 
         `marks` are the earlier owners, newest first. Files are asked for by name, because a listing
         that lags behind must not make a replay differ from its first try. Only then is the
-        directory listed: the claim of an owner may have been removed long ago, or replaced by
-        another one on an object store.
+        directory listed: the claim of an owner may have been removed long ago.
         """
         found = (self.read(batch_id, mark) for mark in (*marks, ""))
         by_name = next((plan for plan in found if plan is not None), None)

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tidegate.control.shedding.next_batch import time_gathering_s
 from tidegate.pipelines.graph import Segment, Sink
 from tidegate.spark.batch.ahead import AheadRows
-from tidegate.spark.batch.anchors import Anchors, working_executors
+from tidegate.spark.batch.anchors import Anchors, ExecutorNames, working_executors
 from tidegate.spark.batch.backpressure import Backpressure
 from tidegate.spark.batch.batch_clock import BatchClock
 from tidegate.spark.batch.checkpoint import Checkpoint
@@ -22,6 +22,7 @@ from tidegate.spark.batch.cleaner import Cleaner
 from tidegate.spark.batch.compile import Compiler
 from tidegate.spark.batch.next_allocation import NextAllocation
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
+from tidegate.spark.batch.rehearsal import Rehearsal
 from tidegate.spark.batch.report import Reports
 from tidegate.spark.batch.result import BatchResult
 from tidegate.spark.batch.spark_work import SparkWork
@@ -63,6 +64,10 @@ class SegmentRun:
     """Called before each micro-batch is planned, so that the control loop can still change it."""
     after_step: AfterStep | None = None
     """Called after each step of a micro-batch; what it raises fails the batch at that step."""
+    rehearsal: Rehearsal | None = None
+    """Warms up executors; None: they are not warmed up."""
+    counted: Callable[[ExecutorNames], ExecutorNames] = lambda executors: executors
+    """Those of the executors that get tasks which stay on one executor."""
     waits: bool = False
     """Whether a micro-batch is about to be planned and waits for `before` to return."""
     running: BatchPlan | None = None
@@ -145,7 +150,7 @@ class SegmentRun:
         steps = self.steps = Steps(batch_id, self.after_step)
         session = with_our_settings(batch.sparkSession)
         self.anchors.session = session  # what is joined with an anchor runs in the anchor's session
-        executors = working_executors(session)
+        executors = self.counted(working_executors(session))
         work = SparkWork(
             self.segment,
             self.checkpoint,

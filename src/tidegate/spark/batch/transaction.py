@@ -94,7 +94,8 @@ class Transactions:
     """The last batch that is known to be committed, and what the segment has after it."""
     _fresh: bool = True
     """Whether this run has not run a batch yet: an earlier run may have begun or committed it."""
-    _recent: deque[Mapping[str, Version]] = field(default_factory=lambda: deque(maxlen=KEPT))
+    _recent: deque[Mapping[str, Version]] = field(default_factory=lambda: deque(maxlen=KEPT + 1))
+    """The versions of the last batches: those that are kept, and the one before them."""
 
     @property
     def plans(self) -> Plans:
@@ -225,7 +226,10 @@ class Transactions:
         else:
             found = self.manifests.load(batch_id - 1)
         by_name = self.checkpoint.names.from_kept(found.versions)
-        versions = {name: by_name.get(name, Version.empty(count)) for name, count in shards.items()}
+        versions = {
+            name: by_name[name] if name in by_name else Version.empty(count)
+            for name, count in shards.items()
+        }
         names = [write.channel.name for write in self.segment.writes]
         channels = {
             name: found.channels[name] if name in found.channels else self._handed(name, batch_id)
@@ -259,8 +263,9 @@ class Transactions:
 
     def _clean(self, batch_id: int, recent: tuple[Mapping[str, Version], ...]) -> None:
         """Remove what nobody can need after the commit of a batch."""
-        if len(recent) == KEPT:
-            self.manifests.clean(batch_id, recent)
+        if len(recent) >= KEPT:
+            fallen = recent[0] if len(recent) > KEPT else None
+            self.manifests.clean(batch_id, recent[-KEPT:], fallen)
         self.plans.clean(batch_id)
         self.counts.ledger.clean(batch_id)
         for write in self.segment.writes:

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from tidegate.errors import AskedWrongly
 from tidegate.pipelines.graph import Channel, Graph
+from tidegate.spark.hdfs.address import plain
 from tidegate.spark.kafka.record_stream import RECORD_BYTES, TopicWriter, fetched
 from tidegate.spark.kafka.reference import RecordsReference
 from tidegate.spark.kafka.topics import create_topic, delete_before, topic_config
@@ -48,9 +49,9 @@ class ChannelTopic:
         asked = channel.topic
         if asked is None:
             return None
-        mark = hashlib.sha256(checkpoint.encode()).hexdigest()[:8]
-        plain = re.sub(r"[^A-Za-z0-9._-]", "_", f"tidegate-{pipeline}-{channel.name}")
-        name = asked.name or f"{plain[: _LONGEST_NAME - 9]}-{mark}"
+        mark = hashlib.sha256(plain(checkpoint).encode()).hexdigest()[:8]
+        words = re.sub(r"[^A-Za-z0-9._-]", "_", f"tidegate-{pipeline}-{channel.name}")
+        name = asked.name or f"{words[: _LONGEST_NAME - 9]}-{mark}"
         return cls(asked.servers, name, asked.partitions, dict(asked.settings))
 
     def to_options(self) -> dict[str, object]:

@@ -14,6 +14,7 @@ from tidegate.control.controller import Controller
 from tidegate.control.decision import Decision
 from tidegate.control.measurement import Measurement
 from tidegate.errors import AskedWrongly
+from tidegate.spark.hdfs.session import known_to
 from tidegate.spark.loop.all_queries import QueriesOfAllSessions
 from tidegate.spark.loop.assembly import assembly_of
 from tidegate.spark.loop.attached_queries import AttachedQueries
@@ -114,7 +115,7 @@ def _attached(
             ),
             queries,
             settings,
-            place=None if given["records"] is None else Durable(str(given["records"])),
+            place=_records(session, given["records"]),
             note=note,
         )
         serve_page(attachment, attachment.name, given["page"])
@@ -123,6 +124,11 @@ def _attached(
         _ATTACHED[application] = attachment
     attachment.start()
     return attachment
+
+
+def _records(session: SparkSession, records: str | None) -> Durable | None:
+    """The directory for the records; None if none are to be kept."""
+    return None if records is None else Durable(known_to(session, str(records)))
 
 
 def _negotiator(

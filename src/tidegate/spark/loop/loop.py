@@ -75,6 +75,9 @@ class ControlLoop(Ticker):
             bounds=assembly.bounds,
             cores_per_executor=assembly.cores_per_executor,
         )
+        if self._part.warm is not None:
+            for part in self._run.segments.values():
+                part.counted = self._part.warm.counted
         return self._part
 
     def negotiator_for(self, assembly: Assembly, now: Negotiator) -> Negotiator:
@@ -151,6 +154,12 @@ class ControlLoop(Ticker):
             self._run.keep_from_now(self._run.keep().decided(decision))
         if decision.cores is not None:
             self.negotiator.ask(decision.cores)
+
+    def notes(self) -> tuple[str, ...]:
+        """Notes for the record: overdue executors, and in the first one how it was warmed up."""
+        said = super().notes()
+        warmed = self._run.warmed
+        return said if warmed is None or self.records else (*said, warmed.words)
 
     def keep_all(self) -> bool:
         """Keep every row from the next batch on."""

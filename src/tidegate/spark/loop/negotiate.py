@@ -11,6 +11,7 @@ from tidegate.logs import PipelineLogger, reason
 from tidegate.spark.loop.boundary import Boundary
 from tidegate.spark.loop.patience import Answered, NoAnswer
 from tidegate.spark.loop.release import Background, ExecutorRelease, in_a_thread, is_on, strings
+from tidegate.spark.loop.warm_executors import WarmExecutors
 from tidegate.spark.master import parse_master
 
 GRANT_PATIENCE_S = 60.0
@@ -137,10 +138,13 @@ class ExecutorNegotiator:
         *,
         boundary: Boundary,
         most: int | None = None,
+        warm: WarmExecutors | None = None,
         clock: Callable[[], float] = time.monotonic,
         background: Background = in_a_thread,
     ) -> None:
         refuse_dynamic_allocation(session)
+        self._warm = warm
+        """Knows which executors count; None: all that are up."""
         self._application = str(session.sparkContext.applicationId)
         self._context: Any = session.sparkContext._jsc.sc()
         self._jvm: Any = session.sparkContext._jvm
@@ -161,7 +165,11 @@ class ExecutorNegotiator:
                 # The pipeline can begin with what is up. A later decision makes the next request.
                 self._wanted = max(1, len(self._staying()))
                 log = PipelineLogger("executors", str(session.sparkContext.appName))
-                log.warning("begins with the executors that are up: %s", reason(error))
+                log.warning(
+                    "the cluster manager does not answer, so that the pipeline begins with the"
+                    " executors that are up: %s",
+                    reason(error),
+                )
 
     @property
     def asked(self) -> int:
@@ -179,8 +187,9 @@ class ExecutorNegotiator:
         return self._adopts > 0
 
     def granted(self) -> int:
-        """The cores of the executors that are up and not being released."""
-        count = len(self._adopted())
+        """The cores of the executors that are up and warm, and not being released."""
+        there = self._adopted()
+        count = len(there if self._warm is None else self._warm.count(there))
         while self._waiting and self._waiting[0][0] <= count:
             _, asked_s = self._waiting.pop(0)
             self.grant_s = self._learned(self._clock() - asked_s)
@@ -234,7 +243,10 @@ class ExecutorNegotiator:
         return _staying(self._context)
 
     def _surplus(self) -> list[str]:
+        """The executors to release; none while some are warmed up, which takes a job of Spark."""
         there = self._adopted()
+        if self._warm is not None and self._warm.busy:
+            return []
         return _newest_first(there)[: max(0, len(there) - self._wanted)]
 
     def _executors_for(self, cores: int) -> int:

@@ -6,6 +6,7 @@ from typing import Any
 
 from tidegate.control.assembly import Assembly
 from tidegate.errors import AskedWrongly, nearest
+from tidegate.spark.notices.receivers import NotifySettings, notify_settings
 from tidegate.spark.options import CHANGEABLE, Kind, declared, filled
 
 
@@ -19,6 +20,8 @@ class LoopSettings:
     assembled: Callable[[Mapping[str, Any]], Assembly]
     """The checks of the start: options in, assembly out, or the reason why they are refused."""
     assembly: Assembly
+    notify: NotifySettings
+    """Who gets notices, checked as well."""
 
     @classmethod
     def of(
@@ -28,7 +31,8 @@ class LoopSettings:
         assembled: Callable[[Mapping[str, Any]], Assembly],
     ) -> "LoopSettings":
         """The settings for these options, checked."""
-        return cls(kind, given, assembled, assembled(given))
+        notify = notify_settings(given)
+        return cls(kind, given, assembled, assembled(given), notify)
 
     def changed(self, options: Mapping[str, Any]) -> "LoopSettings":
         """The settings with some options changed, checked as at the start."""

@@ -33,6 +33,8 @@ from tidegate.spark.loop.kept_learning import KeptLearning
 from tidegate.spark.loop.negotiate import Negotiator
 from tidegate.spark.loop.settings import LoopSettings
 from tidegate.spark.measure.memory import remembered_records
+from tidegate.spark.notices.notifier import Notifier
+from tidegate.spark.notices.receivers import NotifySettings
 from tidegate.spark.state.files import Durable
 
 FAILURES_TO_KEEP_ALL = 3
@@ -88,6 +90,8 @@ class Ticker(ABC):
         approve = None if settings is None else settings.given["approve"]
         self._approve = None if approve is None else AskedUser(approve)
         self._log = PipelineLogger("loop", name)
+        self._notifier = Notifier(name, NotifySettings() if settings is None else settings.notify)
+        self._notifying = Isolated("finding what to give notice of", self._log)
         self._decisions = DecisionLog(self._log)
         self._tick_s = tick_s
         self._writer = writer
@@ -157,6 +161,7 @@ class Ticker(ABC):
                 with self._changing:
                     self._next = settings.assembly, negotiator
             self._settings = settings
+            self._notifier.change(settings.notify)
 
     def _take_over(self) -> None:
         """Take over settings that have changed since the last tick."""
@@ -189,6 +194,7 @@ class Ticker(ABC):
             self._writing.call(self._writer.close)
         if self._learning is not None and not self._thread.is_alive():
             self._learning.close()
+        self._notifying.call(lambda: self._notifier.close(time.time()))
         while self.at_end:
             self._isolation(self.at_end[-1]).call(self.at_end.pop())
 
@@ -219,17 +225,29 @@ class Ticker(ABC):
             )
             try:
                 if self.over:
+                    self._end_notices()
                     return
                 self.tick(time.time())
             except Exception as error:
                 if self._ended.is_set() or not self._alive():
+                    self._end_notices()
                     return
                 due_s = time.monotonic() + self._failed(error, time.time())
                 self._looked(begun_s)
             except BaseException as error:
                 self.failure = error
                 self._log.error("the control loop ended: %s", reason(error))
+                self._failed_for_good(ControlFailure(time.time(), 1, reason(error)))
                 return
+
+    def _failed_for_good(self, failure: ControlFailure) -> None:
+        """Give notice that nothing controls the pipeline any more."""
+        tell = partial(self._notifier.failed, failure, failure.since_s, final=True)
+        self._notifying.call(tell)
+
+    def _end_notices(self) -> None:
+        """Tell that what had begun is over, because the queries are."""
+        self._notifying.call(lambda: self._notifier.over(time.time()))
 
     def _alive(self) -> bool:
         """Whether the queries run; if even that cannot be told, the loop goes on trying."""
@@ -255,6 +273,7 @@ class Ticker(ABC):
         pause_s = min(self._tick_s * 2.0 ** min(ticks - 1, 16), LONGEST_PAUSE_S)
         pause_s = max(pause_s, self._tick_s)
         self._log.warning("%s; the next try is in %.1f s", failure.words, pause_s)
+        self._notifying.call(lambda: self._notifier.failed(failure, now_s))
         for watcher in list(self.failure_watchers):
             self._isolation(watcher).call(partial(watcher, failure))
         return pause_s
@@ -276,8 +295,9 @@ class Ticker(ABC):
         self._looked(begun_s)
         self.negotiator.let_go()
         self.control_failure = None
-        self.records.append(record)
         self._decisions.write(record)
+        record = self._with_notices(record)
+        self.records.append(record)
         if self._writer is not None:
             self._writing.call(partial(self._writer.write, record))
         if self._learning is not None:
@@ -285,6 +305,12 @@ class Ticker(ABC):
         for watcher in list(self.watchers):
             self._isolation(watcher).call(partial(watcher, record))
         return record
+
+    def _with_notices(self, record: Record) -> Record:
+        """The record with what begins or ends with it; receivers are told."""
+        told = [record]
+        self._notifying.call(lambda: told.append(self._notifier.observed(record)))
+        return told[-1]
 
     def _act(self, record: Record) -> None:
         try:

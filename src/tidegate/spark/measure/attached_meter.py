@@ -24,6 +24,7 @@ from tidegate.control.measurement import BatchMeasurement, Measurement, SegmentM
 from tidegate.control.operator_tasks import split
 from tidegate.spark.batch.batch_clock import TickClock
 from tidegate.spark.loop.negotiate import Negotiator
+from tidegate.spark.measure.batch_parts import attached_parts
 from tidegate.spark.measure.lag_meter import LagMeter
 from tidegate.spark.measure.progress import BatchProgress
 from tidegate.spark.measure.query_meter import QueryMeter, trigger_interval_s
@@ -276,6 +277,7 @@ class AttachedMeter:
             duration_s=progress.duration_s,
             ended_s=progress.end_us / 1e6 + self._clock.shift_s,
             outlier="executors changed" if len(cores) > 1 else outlier,
+            parts_s=attached_parts(progress),
             busy_s=None if work is None else work.busy_s,
             rowless_s=0.0 if work is None else work.rowless_s,
         )

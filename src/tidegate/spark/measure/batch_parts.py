@@ -14,6 +14,7 @@ from tidegate.control.batch_parts import (
     SLOWEST,
     STAGES,
     STARTING,
+    STATE,
 )
 from tidegate.spark.batch.report import TaskReport
 from tidegate.spark.batch.result import BatchResult
@@ -71,6 +72,18 @@ def batch_parts(result: BatchResult, progress: BatchProgress) -> dict[str, float
         OTHER: progress.other_s,
         BESIDE: min(beside_s, slowest_s),
     }
+
+
+def attached_parts(progress: BatchProgress) -> dict[str, float]:
+    """The parts of a batch of a query of others: its stages with their tasks are one part."""
+    found = {
+        OFFSETS: progress.offsets_s + progress.reading_s,
+        PLANNING: progress.planning_s,
+        LOG: progress.log_s,
+        STAGES: progress.work_s,
+        OTHER: progress.other_s,
+    }
+    return found if progress.state_s is None else {**found, STATE: progress.state_s}
 
 
 def _waves(reports: Sequence[TaskReport]) -> list[_Wave]:

@@ -342,7 +342,9 @@ class PipelineMeter:
         if running and not any(finished.values()):
             return float(min(active_tasks(running[0].anchors.session), granted))
         idle = [name for name, view in self._views.items() if view.idle]
-        return self._busy.measure(finished, idle)
+        busy = self._busy.measure(finished, idle)
+        # Segments run side by side, and a budget of cores holds for the next batch, not for this.
+        return None if busy is None else min(busy, float(granted))
 
     def _stale(self, now_s: float) -> str | None:
         longest_s = max((view.batches.longest_s for view in self._views.values()), default=0.0)

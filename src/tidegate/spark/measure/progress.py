@@ -59,6 +59,8 @@ class BatchProgress:
     """Writing the offsets before the work, and the commit after it."""
     other_s: float
     """Time that Spark attributes to no part."""
+    state_s: float | None = None
+    """Core seconds in which its tasks wrote their state; None for a query without state."""
     behind_rows: int = 0
     """Rows that its sources had when it was planned and that it left for later batches, where they
     tell (Kafka's offsets do)."""
@@ -113,6 +115,7 @@ def batch_progress(report: str | Mapping[str, Any]) -> BatchProgress | None:
         work_s=work_s,
         log_s=log_s,
         other_s=max(duration_s - known_s, 0.0),
+        state_s=_state_s(document.get("stateOperators") or ()),
         behind_rows=sum(_behind(source) for source in sources),
         partitions=tuple(
             one for number, source in enumerate(sources) for one in _partitions(number, source)
@@ -124,6 +127,13 @@ def batch_progress(report: str | Mapping[str, Any]) -> BatchProgress | None:
         ),
         channel_offsets=_channel_offsets(sources),
     )
+
+
+def _state_s(operators: Sequence[Mapping[str, Any]]) -> float | None:
+    """What the commits of all state operators took, added up over their tasks as Spark does it."""
+    told = [operator.get("commitTimeMs") for operator in operators]
+    known = [float(took) for took in told if isinstance(took, int | float) and took >= 0]
+    return sum(known) / 1000.0 if known else None
 
 
 def _behind(source: Mapping[str, Any]) -> int:

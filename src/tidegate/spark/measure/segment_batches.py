@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidegate.control.learning.outliers import FIRST, NEW_TASKS
+from tidegate.control.learning.outliers import FIRST, NEW_EXECUTORS, NEW_TASKS
 from tidegate.control.learning.sojourn import BatchStamps, Stamps, mean_sojourn_s, merged
 from tidegate.control.learning.told_rate import ToldRate
 from tidegate.control.measurement import BatchMeasurement
@@ -83,6 +83,7 @@ class SegmentBatches:
         """Batches that Spark has told of, and we have not met yet."""
         self._seen: set[int] = set()
         self._last_tasks: Mapping[str, int] = {}
+        self._last_executors = 0
         self._durations_s: deque[float] = deque(maxlen=_REMEMBERED)
         self._began_s = since_s
         """When the newest finished batch began; before the first, when the run began."""
@@ -218,9 +219,11 @@ class SegmentBatches:
             outlier = FIRST
         elif any(count > self._last_tasks.get(name, 0) for name, count in tasks.items()):
             outlier = NEW_TASKS
+        elif result.executors > self._last_executors:
+            outlier = NEW_EXECUTORS
         elif awaited is not None and most > awaited:
             outlier = "tasks that wait for cores"
-        self._last_tasks = tasks
+        self._last_tasks, self._last_executors = tasks, result.executors
         shed_rows = sum(count.shed for count in result.sources)
         return BatchMeasurement(
             batch_id=progress.batch_id,

@@ -29,7 +29,7 @@ class Epoch:
 
     number: int
     token: str
-    """Tells apart two drivers that claimed the same epoch on a store that let both."""
+    """Tells apart two claims of the same number, as after a copy of a checkpoint was restored."""
     process: Process
     since_s: float
 
@@ -95,7 +95,7 @@ class Epochs:
         content = json.dumps(mine.to_json(), separators=(",", ":")).encode()
         if not self.directory.create(_name(number), content):
             return None
-        with suppress(OSError):  # what stays costs only space
+        with suppress(OSError, TidegateError):  # what stays costs only space
             self.directory.sweep((), number - KEPT)
         return mine
 

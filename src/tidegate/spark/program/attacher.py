@@ -84,7 +84,7 @@ class Attacher:
             try:
                 attachment.stop()
             except Exception as error:  # Spark may be gone already, in whatever way
-                log.warning("control did not end well: %s", reason(error))
+                log.warning("the control loop could not be stopped cleanly: %s", reason(error))
 
     def _bring_connector(self, session: SparkSession) -> None:
         if not has_connector(session):

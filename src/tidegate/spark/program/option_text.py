@@ -1,7 +1,6 @@
 """An option's value as a person writes it, on the command line or in a file: `1:20`, `95`, `5s`."""
 
-from collections.abc import Sequence
-from typing import Any, get_origin
+from typing import Any
 
 from tidegate.control.bounds import parse_span
 from tidegate.errors import AskedWrongly
@@ -20,7 +19,7 @@ def option_value(option: Declared, written: Any) -> Any:
         if not written.strip().isdecimal():
             raise AskedWrongly(f"{option.name} {written}: expected a whole number. {option.help}")
         return int(written)
-    if get_origin(option.type) is Sequence and isinstance(written, str):
+    if option.several and isinstance(written, str):
         return (written,)
     return tuple(written) if isinstance(written, list) else written
 

@@ -11,6 +11,7 @@ from tidegate.control.bounds import Bounds
 from tidegate.errors import AskedWrongly
 from tidegate.spark.loop.assembly import assembly_within, refuse_both, span_of
 from tidegate.spark.master import parse_master
+from tidegate.spark.notices.receivers import notify_settings
 from tidegate.spark.options import AttachOptions, ProgramOptions, declared, filled
 from tidegate.spark.program.config_watch import Config
 from tidegate.spark.state.files import Durable
@@ -66,6 +67,7 @@ def settle(
     options["records"] = location_of(options["records"] or f"{RECORDS}/{script.stem}")
     attach = {name: options[name] for name in declared(AttachOptions) if name in options}
     trial_assembly(attach)
+    notify_settings(attach)
     if options["master"] is not None:
         parse_master(options["master"])
     return ProgramSettings(

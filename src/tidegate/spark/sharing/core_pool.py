@@ -18,6 +18,7 @@ from tidegate.control.bounds import Bounds
 from tidegate.control.claim import Claim
 from tidegate.control.sharing.division import Sharing
 from tidegate.logs import PipelineLogger, reason
+from tidegate.spark.batch.rehearsal import Rehearsal
 from tidegate.spark.batch.segment import SegmentRun
 from tidegate.spark.loop.boundary import (
     BatchBoundary,
@@ -27,7 +28,9 @@ from tidegate.spark.loop.boundary import (
 )
 from tidegate.spark.loop.negotiate import ExecutorNegotiator, cores_there, executors_expected
 from tidegate.spark.loop.release import Background, in_a_thread
+from tidegate.spark.loop.warm_executors import ExecutorRehearsals, WarmExecutors
 from tidegate.spark.sharing.scaler import PIPELINES, scale
+from tidegate.spark.warm_up import WarmUp
 
 _of_application: dict[str, "CorePool"] = {}
 _guard = threading.Lock()
@@ -51,6 +54,11 @@ class Pipeline(Protocol):
         """The Spark streaming query of each segment, by the segment's name."""
         ...
 
+    @property
+    def warmed(self) -> WarmUp | None:
+        """What was done before its first row was read; None without a warm-up."""
+        ...
+
 
 class CorePool:
     """The cores of one application, shared by its pipelines that have a target."""
@@ -69,6 +77,8 @@ class CorePool:
         self._parts: dict[str, Part] = {}
         self.executors: ExecutorNegotiator | None = None
         """Requests executors from Spark; None in one process, where cores are available at once."""
+        self.warm: WarmExecutors | None = None
+        """Which executors are warm, and so count; None in one process."""
 
     def join(
         self,
@@ -91,6 +101,7 @@ class CorePool:
             self._parts[name] = part
             try:
                 if not local:
+                    self._note_warm(session, run)
                     self._ask(session, bounds)
             except BaseException:
                 del self._parts[name]
@@ -195,10 +206,25 @@ class CorePool:
                 self._asked,
                 boundary=BatchBoundary(lambda: self._running(session)),
                 most=bounds.most,
+                warm=self.warm,
                 background=self._background,
             )
         else:
             self.executors.ask(self._asked)
+
+    def _note_warm(self, session: SparkSession, run: Pipeline) -> None:
+        """Note the executors that a pipeline was warmed up on; it is the first to know of them."""
+        if self.warm is None:
+            rehearsals = ExecutorRehearsals(session, self._per_executor, self._rehearsals)
+            self.warm = WarmExecutors(rehearsals.warm, rehearsals.wanted, give_up=rehearsals.cancel)
+        if run.warmed is not None:
+            self.warm.note_warm(run.warmed.executors)
+
+    def _rehearsals(self) -> list[Rehearsal]:
+        """What executors are warmed up with: the segments of all pipelines that want it."""
+        runs = [part.run for part in list(self._parts.values())]
+        found = (one.rehearsal for run in runs for one in run.segments.values())
+        return [one for one in found if one is not None]
 
     @property
     def _asked(self) -> int:
@@ -237,6 +263,11 @@ class Part:
         """The observed time from a request to its grant; 0 in one process."""
         executors = self.pool.executors
         return 0.0 if executors is None else executors.grant_s
+
+    @property
+    def warm(self) -> WarmExecutors | None:
+        """Which executors are warm, and so count; None in one process."""
+        return self.pool.warm
 
     @property
     def released(self) -> list[str]:

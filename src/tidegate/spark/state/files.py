@@ -1,7 +1,9 @@
-"""Files of the checkpoint, on any filesystem that `pyarrow.fs` can reach by URL.
+"""Files of the checkpoint, on HDFS and on any filesystem that `pyarrow.fs` can reach by URL.
 
 A file becomes visible only with its whole content: a local file is written under a temporary name
-and renamed, and object stores publish an object when its upload ends.
+and renamed, and object stores publish an object when its upload ends. A file that only one of
+several drivers may write is created exclusively: by a hard link, by HDFS's rename, or on S3 by a
+put under a condition.
 """
 
 import errno
@@ -20,7 +22,10 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs
 
-from tidegate.errors import TidegateError
+from tidegate.errors import AskedWrongly, TidegateError
+from tidegate.spark.hdfs.filesystem import hdfs_of
+from tidegate.spark.s3.address import ONE_REQUEST, Address, is_s3
+from tidegate.spark.s3.objects import objects_of
 
 _PUBLISH_AT_ONCE = {"s3", "gcs", "abfs"}
 """Filesystems on which an object appears when its upload ends."""
@@ -40,11 +45,25 @@ def missing(path: str) -> Missing:
 
 @functools.lru_cache(maxsize=64)
 def _filesystem(url: str) -> tuple[fs.FileSystem, str]:
-    if "://" in url:
+    if is_s3(url):
+        filesystem, base = _bucket(Address.of(url).pyarrow_url)
+    elif (hdfs := hdfs_of(url)) is not None:
+        filesystem, base = fs.PyFileSystem(hdfs), hdfs.address.path
+    elif "://" in url:
         filesystem, base = fs.FileSystem.from_uri(url)
     else:
         filesystem, base = fs.LocalFileSystem(), str(Path(url).absolute())
     return filesystem, base
+
+
+def _bucket(url: str) -> tuple[fs.FileSystem, str]:
+    try:
+        found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(url)
+    except pa.ArrowInvalid as error:
+        if ONE_REQUEST not in str(error):
+            raise
+        found = fs.FileSystem.from_uri(url.replace(f"{ONE_REQUEST}=true", ""))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +86,8 @@ class Durable:
     @property
     def location(self) -> str:
         """The location for Spark. Without a scheme, Spark would use its default filesystem."""
+        if is_s3(self.url):
+            return Address.of(self.url).spark_url
         return f"file://{self.path('')}" if self.local else self.url.partition("?")[0]
 
     @property
@@ -80,6 +101,8 @@ class Durable:
 
     def make(self) -> None:
         """Create the directory if the filesystem has directories."""
+        if objects_of(self.url) is not None:
+            return  # S3 has none; pyarrow would put an empty object in the place of each
         self._fs.create_dir(self.path(""), recursive=True)
 
     def exists(self, name: str) -> bool:
@@ -169,28 +192,55 @@ class Durable:
     def create(self, name: str, content: bytes) -> bool:
         """Write a file unless it exists; returns whether this call wrote it.
 
-        Of several processes that try at once, one succeeds where the filesystem can tell them
-        apart: a local directory by a hard link, HDFS by its rename. Object stores cannot, so there
-        the file is read back, and a writer that was overtaken meanwhile sees another content.
+        Of several processes that try at once, one succeeds. A local directory tells them apart by
+        a hard link, HDFS by its rename, S3 by a put under a condition.
         """
+        if (objects := objects_of(self.url)) is not None:
+            return objects.create(self.path(name), content)
+        if self._publishes_at_once:
+            raise AskedWrongly(
+                f"{self.url} is on an object store on which two drivers cannot be told apart; give "
+                "a checkpoint on S3, on HDFS or on a file system that all machines mount"
+            )
         if self.exists(name):
             return False
         if self.local:
             return self._linked(name, content)
-        if not self._publishes_at_once:
-            aside = self._aside(name)
-            with self._fs.open_output_stream(aside) as stream:
-                stream.write(content)
-            try:
-                self._fs.move(aside, self.path(name))
-            except OSError:
-                if not self.exists(name):
-                    raise
-                self._fs.delete_file(aside)
-                return False
-            return True
-        self.write(name, content)
-        return self.read(name) == content
+        aside = self._aside(name)
+        with self._fs.open_output_stream(aside) as stream:
+            stream.write(content)
+        try:
+            self._fs.move(aside, self.path(name))
+        except OSError:
+            if not self.exists(name):
+                raise
+            self._fs.delete_file(aside)
+            return False
+        return True
+
+    def replace_json(
+        self, name: str, document: dict[str, Any], before: dict[str, Any] | None
+    ) -> None:
+        """Write a JSON object in the place of the one that was read before, or of none.
+
+        On S3 an error says if another driver has replaced it meanwhile. Other filesystems cannot
+        tell, and replace it.
+        """
+        objects = objects_of(self.url)
+        if objects is None:
+            self.write_json(name, document)
+            return
+        found = objects.read(self.path(name))
+        there = None if found is None else json.loads(found[0])
+        if there == document:
+            return
+        content = json.dumps(document, separators=(",", ":")).encode()
+        etag = None if found is None else found[1]
+        if there != before or not objects.replace(self.path(name), content, etag):
+            raise TidegateError(
+                f"another driver has changed {self.path(name)} meanwhile; this one has not written "
+                "it; make sure that only one driver starts on a checkpoint, and start again"
+            )
 
     def _linked(self, name: str, content: bytes) -> bool:
         aside = Path(self._aside(name))
@@ -228,6 +278,9 @@ class Durable:
 
     def remove(self, name: str) -> None:
         """Remove a file if it exists."""
+        if (objects := objects_of(self.url)) is not None:
+            objects.remove(self.path(name))
+            return
         try:
             self._fs.delete_file(self.path(name))
         except FileNotFoundError:
@@ -278,10 +331,13 @@ class Durable:
             return
         aside = self._aside(name)
         yield aside
+        if (hdfs := hdfs_of(self.url)) is not None:
+            hdfs.replace(aside, target)
+            return
         try:
             self._fs.move(aside, target)
         except OSError:
-            # HDFS does not rename onto an existing file. Only a replayed batch writes a file
+            # Some do not rename onto an existing file. Only a replayed batch writes a file
             # again, with the same content: after a crash in between, that batch is replayed again.
             if not self.exists(name):
                 raise

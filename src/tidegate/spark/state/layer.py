@@ -45,12 +45,12 @@ def layer_of(table: pa.RecordBatch, shards: int, is_mapped: bool) -> Layer:
 def piece_ranges(bounds: NDArray[np.int64]) -> list[tuple[int, int, int, int]]:
     """Cut rows into pieces at shard boundaries: (first shard, last shard, first row, end row)."""
     pieces: list[tuple[int, int, int, int]] = []
-    shards = len(bounds) - 1
+    ends = bounds[1:]
     first = 0
-    for shard in range(shards):
-        full = bounds[shard + 1] - bounds[first] >= PIECE_ROWS
-        if full or shard == shards - 1:
-            if bounds[shard + 1] > bounds[first]:
-                pieces.append((first, shard, int(bounds[first]), int(bounds[shard + 1])))
-            first = shard + 1
+    while first < len(ends):
+        start = int(bounds[first])
+        last = min(int(np.searchsorted(ends, start + PIECE_ROWS)), len(ends) - 1)
+        if ends[last] > start:
+            pieces.append((first, last, start, int(ends[last])))
+        first = last + 1
     return pieces

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -47,8 +48,9 @@ def open_chains(
 ) -> list[Reach]:
     """Map all pieces in the chains of these shards, newest first."""
     wanted = np.zeros((len(version.files), version.shards), dtype=np.bool_)
-    for shard in shards:
-        wanted[list(version.chains[shard]), shard] = True
+    numbers = [version.chains[shard] for shard in shards]
+    owners = np.repeat(np.fromiter(shards, np.int64, len(shards)), list(map(len, numbers)))
+    wanted[np.fromiter(chain.from_iterable(numbers), np.int64, len(owners)), owners] = True
     reaches: list[Reach] = []
     for number in reversed(range(len(version.files))):
         if not wanted[number].any():

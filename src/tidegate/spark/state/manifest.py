@@ -62,10 +62,27 @@ class Manifests:
                 document.get("channels", {}),
             )
         except (KeyError, TypeError, ValueError):
-            raise TidegateError(
-                f"the manifest {self.directory.path(_name(batch_id))} is damaged; nothing was "
-                "changed; restore it from a copy of the checkpoint"
-            ) from None
+            raise self._damaged(batch_id) from None
+
+    def _names(self, batch_id: int) -> dict[str, set[str]]:
+        """The names of the files of each operator after a batch, without the rest of the manifest.
+
+        Whoever cleans up after every batch needs no more.
+        """
+        document = self.directory.read_json(_name(batch_id))
+        try:
+            return {
+                operator: {str(file[0]) for file in version["files"]}
+                for operator, version in document["operators"].items()
+            }
+        except (AttributeError, IndexError, KeyError, TypeError):
+            raise self._damaged(batch_id) from None
+
+    def _damaged(self, batch_id: int) -> TidegateError:
+        return TidegateError(
+            f"the manifest {self.directory.path(_name(batch_id))} is damaged; nothing was "
+            "changed; restore it from a copy of the checkpoint"
+        )
 
     def read(self, batch_id: int, shards: Mapping[str, int]) -> dict[str, Version]:
         """The versions after a batch; with -1, the empty ones before the first batch."""
@@ -117,10 +134,16 @@ class Manifests:
                     "nothing was changed; restore it from a copy of the checkpoint"
                 )
 
-    def clean(self, batch_id: int, recent: Iterable[Mapping[str, Version]]) -> None:
+    def clean(
+        self,
+        batch_id: int,
+        recent: Iterable[Mapping[str, Version]],
+        fallen: Mapping[str, Version] | None = None,
+    ) -> None:
         """Remove versions that are older than the newest `KEPT` up to this committed batch.
 
-        `recent` are the versions of those newest batches: their files stay.
+        `recent` are the versions of those newest batches: their files stay. `fallen` are those of
+        the batch before them, where they are known: then its manifest need not be read.
         """
         old = [batch for batch in self.committed() if batch <= batch_id - KEPT]
         live: dict[str, set[str]] = {}
@@ -129,12 +152,14 @@ class Manifests:
                 live.setdefault(operator, set()).update(version.names)
         for batch in old:
             try:
-                found = self.load(batch).versions
+                if fallen is not None and batch == batch_id - KEPT:
+                    found = {operator: version.names for operator, version in fallen.items()}
+                else:
+                    found = self._names(batch)
             except Missing:
                 continue
-            for operator, version in found.items():
-                gone = version.names - live.get(operator, set())
-                self.state.below(operator).remove_all(gone)
+            for operator, names in found.items():
+                self.state.below(operator).remove_all(names - live.get(operator, set()))
         # The state files go first: after a crash in between, the manifest still names the rest.
         self.directory.remove_all(_name(batch) for batch in old)
         if batch_id % _SWEEP_EVERY == 0:
@@ -148,10 +173,8 @@ class Manifests:
     def tidy(self) -> None:
         """At a start, remove files that earlier runs left behind.
 
-        Only files of batches before the oldest kept manifest are removed. On an object store a
-        driver that was paused in the middle of a commit could still put its own manifest, which
-        names its own files, in the place of a kept one. Both mean the same, as long as both have
-        their files.
+        Only files of batches before the oldest kept manifest are removed: newer ones may belong to
+        an attempt that still runs, and cost only space.
         """
         committed = self.committed()
         if not committed:
@@ -159,11 +182,11 @@ class Manifests:
         live: dict[str, set[str]] = {}
         for batch in committed:
             try:
-                found = self.load(batch).versions
+                found = self._names(batch)
             except Missing:  # too old, and removed meanwhile
                 continue
-            for operator, version in found.items():
-                live.setdefault(operator, set()).update(version.names)
+            for operator, names in found.items():
+                live.setdefault(operator, set()).update(names)
         self.sweep(committed[0] - 1, live)
         self.directory.sweep({_name(batch) for batch in committed}, committed[-1])
 

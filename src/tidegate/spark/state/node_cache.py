@@ -19,6 +19,7 @@ from tidegate.spark.state.cache_place import CachePlace
 from tidegate.spark.state.files import Durable, missing
 from tidegate.spark.state.layer import Layer, layer_of
 from tidegate.spark.state.open_layers import Mark, OpenLayers
+from tidegate.spark.state.packed_version import PackedVersion
 from tidegate.spark.state.piece_bytes import (
     PieceBytes,
     aside_of,
@@ -229,13 +230,18 @@ class NodeCache:
             raise _unreadable(path, "its checksum differs")
         return content, self.durable.local
 
-    def forget(self, version: Version, batch_id: int) -> None:
-        """From time to time, close pieces that no version needs; each process does so for itself.
+    def forget(self, version: Version | PackedVersion, batch_id: int) -> None:
+        """From time to time, close pieces that no version needs, and remove their files.
 
-        Files of the last batches may not be named by a version yet, and stay.
+        Each process does so for itself, and not each task: on a node with many tasks, all of them
+        would look at the files of all. Files of the last batches may not be named by a version yet,
+        and stay.
         """
-        if open_layers.is_time(self.directory, batch_id):
-            open_layers.forget(self.directory, version.names, batch_id - 2)
+        directory = self.directory
+        if open_layers.is_time(directory, batch_id):
+            live = version.names
+            open_layers.forget(directory, live, batch_id - 2)
+            self.prune(live, batch_id - 2)
 
     def prune(self, live: AbstractSet[str], before_batch: int) -> None:
         """Remove files of old batches, whole or partial, that no committed version needs."""

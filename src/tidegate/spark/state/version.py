@@ -4,9 +4,12 @@ Each shard has a *chain* of files, oldest first. A key's row in a newer file hid
 older one. Versions are immutable: committing a batch makes a new one from its tasks' reports.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from typing import Any
+
+import numpy as np
 
 from tidegate.spark.state.event_times import (
     ALL,
@@ -104,7 +107,7 @@ class Version:
     @classmethod
     def empty(cls, shards: int) -> "Version":
         """The version before the first micro-batch."""
-        return cls(shards, (), tuple(() for _ in range(shards)))
+        return cls(shards, (), ((),) * shards)
 
     @property
     def names(self) -> set[str]:
@@ -138,19 +141,18 @@ class Version:
         and `at_us` is the batch's clock.
         """
         files = list(self.files)
-        chains = [list(chain) for chain in self.chains]
+        chains = list(self.chains)
         for change in sorted(changes, key=lambda change: change.file.name):
             number = len(files)
             files.append(change.file)
             for shard, kept in change.kept.items():
-                chains[shard] = [*chains[shard][:kept], number]
-        used = sorted({number for chain in chains for number in chain})
-        renumber = {old: new for new, old in enumerate(used)}
+                chains[shard] = (*chains[shard][:kept], number)
+        used = sorted(set(chain.from_iterable(chains)))
         passed_us = 0 if self.at_us is None else at_us - self.at_us
         return Version(
             self.shards,
             tuple(files[number] for number in used),
-            tuple(tuple(renumber[number] for number in chain) for chain in chains),
+            _renumbered(chains, used),
             advanced(self.event_times, sources, newest_us, passed_us),
             self.watermark_us(delay_us),
             at_us,
@@ -173,7 +175,7 @@ class Version:
                 ]
                 for f in self.files
             ],
-            "chains": [list(chain) for chain in self.chains],
+            "chains": self.chains,
         }
 
     @classmethod
@@ -185,8 +187,25 @@ class Version:
                 StateFile(name, size, tuple(Piece(*piece) for piece in pieces), checksum)
                 for name, size, pieces, checksum in document["files"]
             ),
-            tuple(tuple(chain) for chain in document["chains"]),
+            tuple(map(tuple, document["chains"])),
             from_json(document),
             document.get("handed_us"),
             document.get("at_us"),
         )
+
+
+def _renumbered(
+    chains: Sequence[tuple[int, ...]], used: Sequence[int]
+) -> tuple[tuple[int, ...], ...]:
+    """The chains with new numbers, when only the files with these old numbers are left.
+
+    There are thousands of chains, so their numbers are changed as one column.
+    """
+    if not used or used[-1] == len(used) - 1:
+        return tuple(chains)
+    number_of = np.zeros(used[-1] + 1, dtype=np.int64)
+    number_of[list(used)] = np.arange(len(used))
+    lengths = list(map(len, chains))
+    numbers = np.fromiter(chain.from_iterable(chains), np.int64, sum(lengths))
+    new = iter(number_of[numbers].tolist())
+    return tuple([tuple(islice(new, length)) for length in lengths])

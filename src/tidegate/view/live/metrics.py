@@ -13,6 +13,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from tidegate.control.notice import KINDS
 from tidegate.control.record import Record
 from tidegate.view.live.totals import ACTIONS, RunTotals
 
@@ -55,7 +56,7 @@ def _cores(seen: Watched) -> Values:
     tick = seen.record.measurement
     yield {"state": "wanted"}, tick.cores_asked
     yield {"state": "granted"}, tick.cores_granted
-    yield {"state": "busy"}, tick.cores_busy
+    yield {"state": "busy"}, tick.busy_of_granted
 
 
 def _lag_rows(seen: Watched) -> Values:
@@ -79,6 +80,11 @@ def _state_bytes(seen: Watched) -> Values:
 def _decisions(seen: Watched) -> Values:
     for action in ACTIONS:
         yield {"action": action}, seen.totals.decisions[action]
+
+
+def _noticed(seen: Watched) -> Values:
+    for kind in KINDS:
+        yield {"kind": kind}, float(kind in seen.totals.noticed)
 
 
 def _shed(seen: Watched) -> Values:
@@ -152,6 +158,12 @@ _DESCRIBED = (
         "gauge",
         "Fraction of the rows that the next micro-batch does not shed.",
         _one(lambda seen: seen.record.measurement.keep),
+    ),
+    _Described(
+        "tidegate_notice_active",
+        "gauge",
+        "1 from the beginning of a notice to its end, else 0, by kind.",
+        _noticed,
     ),
     _Described(
         "tidegate_control_up",

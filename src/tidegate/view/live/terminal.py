@@ -15,6 +15,7 @@ from tidegate.control.bottleneck import Bottleneck
 from tidegate.control.control_failure import ControlFailure
 from tidegate.control.measurement import Latency
 from tidegate.control.record import Record
+from tidegate.units import exact_duration, format_duration, format_share
 from tidegate.view.changes import again, changes_of, outcome_of, words_of
 from tidegate.view.judge import Statistic, judged_s
 from tidegate.view.lag import lag_words
@@ -29,6 +30,12 @@ NOTES = 3
 """How many of the last notes are shown."""
 OPERATORS = 12
 """How many operators are shown, those with the most tasks first."""
+_AROUND = 17
+"""Columns of the picture besides the words of a figure and its sparkline."""
+_FEWEST_BARS = 8
+"""Where there is room for fewer bars than this, there are none."""
+_UNEVEN = 1.2
+"""From this imbalance on, a line says that the tasks of an operator differ."""
 
 
 class LiveView:
@@ -45,8 +52,11 @@ class LiveView:
         title: str,
         *,
         statistic: Statistic = "mean",
+        seconds: float | None = None,
     ) -> None:
+        """`seconds` is how long the run takes, if that is known beforehand."""
         self._console = console
+        self._seconds = seconds
         self._target_s = target_s
         self._title = title
         self._statistic = statistic
@@ -139,26 +149,28 @@ class LiveView:
             parts.append(f"latency {_latency(tick.latency)}")
             if target_s is not None:
                 late = self._judged_s(tick.latency) > target_s
-                parts.append(f"{'LATE, ' if late else ''}target {target_s:.2f} s")
-        cores = f"cores {tick.cores_granted}"
+                parts.append(f"{'LATE, ' if late else ''}target {exact_duration(target_s)}")
+        cores = f"{tick.cores_granted} cores"
         if tick.cores_asked != tick.cores_granted:
-            cores += f" of {tick.cores_asked} asked"
-        if tick.cores_busy is not None:
-            cores += f" ({tick.cores_busy:.1f} busy)"
+            cores += f" of {tick.cores_asked} asked for"
+        if tick.busy_of_granted is not None:
+            cores += f", {tick.busy_of_granted:.1f} busy"
         parts.append(cores)
         if tick.operators:
-            parts.append("tasks " + " ".join(f"{one.name}={one.tasks}" for one in tick.operators))
-            parts.append(f"imbalance {max(one.imbalance for one in tick.operators):.2f}")
+            parts.append("tasks " + ", ".join(f"{one.name} {one.tasks}" for one in tick.operators))
+            fullest = max(one.imbalance for one in tick.operators)
+            if fullest >= _UNEVEN:
+                parts.append(f"the fullest task has {_more(fullest)} more than the mean")
         late_rows = sum(one.late_rows for one in tick.operators)
         if late_rows:
             parts.append(f"late rows {late_rows:,d}")
         if record.bottleneck is not None:
             parts.append(_bottleneck(record.bottleneck))
-        parts.append(f"backlog {tick.backlog_rows:,.0f}")
+        parts.append(f"{tick.backlog_rows:,.0f} rows waiting")
         if tick.lag_rows:
-            parts.append(f"lag {lag_words(tick)}")
+            parts.append(f"left in the source: {lag_words(tick)}")
         if tick.stale is not None:
-            parts.append(f"stale: {tick.stale}")
+            parts.append(f"old numbers: {tick.stale}")
         if changes_of(record) and not again(self._wish, record):
             parts.append(f"{words_of(record)} ({outcome_of(record)}): {record.decision.reason}")
         parts += [f"note: {note}" for note in record.decision.notes if note not in self._notes]
@@ -169,10 +181,13 @@ class LiveView:
         if record.measurement.operators:
             parts += ["", _operators(record)]
         parts += ["", self._decisions(record)]
+        elapsed = f"{elapsed_s:,.0f} s"
+        if self._seconds is not None:
+            elapsed = f"{min(elapsed_s, self._seconds):,.0f} of {self._seconds:,.0f} s"
         return Panel(
             Group(*parts),
             title=Text(self._title, style="bold"),
-            subtitle=Text(f"{elapsed_s:,.0f} s, policy {record.policy}"),
+            subtitle=Text(f"{elapsed}, policy {record.policy}"),
             title_align="left",
             subtitle_align="right",
             box=box.ROUNDED,
@@ -183,32 +198,39 @@ class LiveView:
         plain = self._console.options.ascii_only
         grid = Table.grid(padding=(0, 2))
         grid.add_column(style="dim", no_wrap=True)
+        grid.add_column()
         grid.add_column(no_wrap=True)
-        grid.add_column(no_wrap=True, overflow="crop")
-        load = f"{tick.arrival_rate:,.0f} rows/s, {tick.processed_rate:,.0f} completed"
-        grid.add_row("load", load, Text(sparkline(self._loads, plain=plain), style="cyan"))
+        load = f"{tick.arrival_rate:,.0f} rows/s arrive, {tick.processed_rate:,.0f} are done"
+        latency = self._latency_words(record)
+        room = self._console.width - _AROUND - max(len(load), len(latency))
+        shown = min(room, HISTORY) if room >= _FEWEST_BARS else 0
+        loads = list(self._loads)[-shown:] if shown else []
+        latencies = list(self._latencies)[-shown:] if shown else []
+        grid.add_row("load", load, Text(sparkline(loads, plain=plain), style="cyan"))
         target_s = self._target(record)
-        top_s = max([*self._latencies, target_s or 0.0], default=0.0)
+        top_s = max([*latencies, target_s or 0.0], default=0.0)
         bars = Text()
-        for latency_s in self._latencies:
+        for latency_s in latencies:
             late = target_s is not None and latency_s > target_s
             bar = sparkline([latency_s], top=top_s, plain=plain)
             bars.append(bar, style="bold red" if late else "green")
-        grid.add_row("latency", self._latency_words(record), bars)
-        busy = "" if tick.cores_busy is None else f", {tick.cores_busy:.1f} busy"
+        grid.add_row("latency", latency, bars)
+        at_work = tick.busy_of_granted
+        busy = "" if at_work is None else f", {at_work:.1f} busy"
         waiting = tick.cores_granted < tick.cores_asked
-        cores = f"{tick.cores_asked} asked, {tick.cores_granted} granted{busy}"
+        asked = f", {tick.cores_asked} asked for" if tick.cores_asked != tick.cores_granted else ""
+        cores = f"{tick.cores_granted} granted{asked}{busy}"
         grid.add_row("cores", Text(cores, style="yellow" if waiting else ""))
-        saturated = ", saturated" if tick.saturated else ""
-        grid.add_row("backlog", f"{tick.backlog_rows:,.0f} rows{saturated}")
+        limit = ", more than is done in time" if tick.saturated else ""
+        grid.add_row("waiting", f"{tick.backlog_rows:,.0f} rows{limit}")
         lag = lag_words(tick)
         if lag is not None:
-            grid.add_row("lag", lag)
+            grid.add_row("in source", lag)
         if self._bottleneck is not None:
             style = "yellow" if self._bottleneck.limits else ""
-            grid.add_row("bottleneck", Text(_bottleneck(self._bottleneck), style=style))
+            grid.add_row("limit", Text(_bottleneck(self._bottleneck), style=style))
         if tick.stale is not None:
-            grid.add_row("stale", Text(tick.stale, style="yellow"))
+            grid.add_row("old data", Text(tick.stale, style="yellow"))
         return grid
 
     def _latency_words(self, record: Record) -> Text:
@@ -218,8 +240,8 @@ class LiveView:
             words = Text(_latency(latency))
             if target_s is not None:
                 late = self._judged_s(latency) > target_s
-                verdict, style = ("LATE", "bold red") if late else ("ok", "green")
-                words.append(f", target {target_s:.2f} s ").append(verdict, style=style)
+                verdict, style = ("LATE", "bold red") if late else ("on time", "green")
+                words.append(f", target {exact_duration(target_s)}: ").append(verdict, style=style)
             self._latency = words
         if self._latency is None:
             return Text("no batch has ended yet")
@@ -237,33 +259,40 @@ class LiveView:
                 f"{at_s:,.0f} s", words.append(f": {past.decision.reason}", style="not bold")
             )
         if not changes_of(record):
-            table.add_row("now", Text(f"hold: {record.decision.reason}", style="dim"))
+            table.add_row("now", Text(f"no change: {record.decision.reason}", style="dim"))
         for note, at_s in self._notes.items():
             table.add_row(f"{at_s:,.0f} s", Text(f"note: {note}", style="yellow"))
         return table
 
 
 def _latency(latency: Latency) -> str:
-    return f"mean {latency.mean_s:.2f} s, p95 {latency.p95_s:.2f} s"
+    return f"mean {format_duration(latency.mean_s)}, 95 % within {format_duration(latency.p95_s)}"
+
+
+def _more(imbalance: float) -> str:
+    """By how much the fullest task has more than the mean."""
+    return format_share(max(imbalance - 1.0, 0.0))
 
 
 def _bottleneck(bottleneck: Bottleneck) -> str:
-    """The bottleneck in a few words, to fit a line; the record has the whole sentence."""
-    limits = "limited by" if bottleneck.limits else "next limit"
+    """The bottleneck in a few words; the record has the whole sentence."""
+    which = "limits" if bottleneck.limits else "would be the first limit"
     others = f" (and {', '.join(bottleneck.beside)})" if bottleneck.beside else ""
+    tasks = "1 task" if bottleneck.tasks == 1 else f"{bottleneck.tasks} tasks"
     return (
-        f"{limits} {bottleneck.operator}{others}: {bottleneck.load:.0%} of its capacity,"
-        f" +{bottleneck.gain:.0%} with one more task"
+        f"{bottleneck.operator}{others} {which}: rows come at {format_share(bottleneck.load)} of"
+        f" what its {tasks} can process; one more task would raise that by"
+        f" {format_share(bottleneck.gain)}"
     )
 
 
 def _operators(record: Record) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
-    table.add_column("operator", overflow="ellipsis")
+    table.add_column("operator", overflow="fold")
     tick = record.measurement
     late = ["late rows"] if any(one.late_rows for one in tick.operators) else []
-    for label in ("tasks", "rows/s", "busy cores", "imbalance", "state", *late):
-        table.add_column(label, justify="right", no_wrap=True)
+    for label in ("tasks", "rows/s", "busy cores", "fullest task", "state", *late):
+        table.add_column(label, justify="right", min_width=max(map(len, label.split())))
     fullest = sorted(tick.operators, key=lambda one: -one.tasks)[:OPERATORS]
     for one in (operator for operator in tick.operators if operator in fullest):
         busy = one.busy_s / tick.interval_s if tick.interval_s else 0.0
@@ -272,7 +301,7 @@ def _operators(record: Record) -> Table:
             f"{one.tasks:d}",
             f"{one.arrival_rate:,.0f}",
             f"{busy:.1f}",
-            f"{one.imbalance:.2f}",
+            f"+{_more(one.imbalance)}",
             readable(one.state_bytes) if (one.route and not one.dealt) or one.state_bytes else "-",
             *(f"{one.late_rows:,d}" for _ in late),
         )

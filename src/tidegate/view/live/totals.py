@@ -40,6 +40,8 @@ class RunTotals:
         self.decisions: Counter[str] = Counter()
         self.failures = 0
         """Ticks that failed."""
+        self.noticed: set[str] = set()
+        """Kinds of notices that have begun and not ended."""
         self.core_seconds = 0.0
         self.most_cores = 0
         """The most cores that were asked for: what a static allocation would need."""
@@ -61,6 +63,10 @@ class RunTotals:
         if self.judged_s is not None and record.target_s is not None:
             self.judged_seconds += tick.interval_s
             self.met_seconds += tick.interval_s if self.judged_s <= record.target_s else 0.0
+        if record.tick == 1:
+            self.noticed.clear()  # a run that was killed could not tell the end
+        for notice in record.notices:
+            (self.noticed.discard if notice.ended else self.noticed.add)(notice.kind)
         rows = tick.processed_rate * tick.interval_s
         self.seconds += tick.interval_s
         self.arrived_rows += tick.arrival_rate * tick.interval_s

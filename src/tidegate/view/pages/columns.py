@@ -69,7 +69,7 @@ def columns_of(records: Sequence[Record]) -> RunColumns:
         backlog=_column(tick.backlog_rows for tick in ticks),
         cores_asked=_column(tick.cores_asked for tick in ticks),
         cores_granted=_column(tick.cores_granted for tick in ticks),
-        cores_busy=_column(tick.cores_busy for tick in ticks),
+        cores_busy=_column(tick.busy_of_granted for tick in ticks),
         mean_s=_column(tick.latency.mean_s if tick.latency else None for tick in ticks),
         p95_s=_column(tick.latency.p95_s if tick.latency else None for tick in ticks),
         predicted_s=_column(record.predicted_latency_s for record in records),

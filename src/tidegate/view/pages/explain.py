@@ -1,7 +1,8 @@
 """An explained run as one HTML file that needs no server and no network.
 
-The charts show which operator was the bottleneck when, how full it was, and the latency. The tables
-below them give the same as text, and list each decision with its effect.
+The charts show which operator was the fullest when, how full it was, the latency, and the cores
+beside those that were enough. The text below them has the same, each decision with its effect, and
+what was wrong in hindsight.
 """
 
 from collections.abc import Sequence
@@ -14,31 +15,31 @@ import numpy as np
 from tidegate.control.bottleneck import LIMITING_LOAD
 from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly
-from tidegate.view.explain import bottlenecks_of, explain
+from tidegate.view.explain import bottlenecks_of
 from tidegate.view.explanation import Explanation
+from tidegate.view.hindsight.hindsight import Hindsight
 from tidegate.view.pages.chart import calm, chart_over_time, over_time
 from tidegate.view.pages.columns import RunColumns, columns_of
+from tidegate.view.pages.hindsight import cores_chart, hindsight_section
 from tidegate.view.pages.networks import networks
 from tidegate.view.pages.style import BLUE, GREY, ORANGE, RED, STYLE, TEMPLATE
 from tidegate.view.pages.table import html_table
 
 _LABEL = (
-    "Charts over time: which operator was the bottleneck, its load, load against capacity,"
-    " latency against the target. The tables below have the same as text."
+    "Charts over time: which operator was the fullest, its load, load against capacity, latency"
+    " against the target, cores against those that were enough. The tables below have the same as"
+    " text."
 )
 
 
 def write_page(
     records: Sequence[Record],
+    told: Explanation,
     path: str | Path,
     title: str,
     left_out: Sequence[str] = (),
-    at_s: float | None = None,
 ) -> None:
-    """Write the page of these records, given oldest first.
-
-    The flow network is drawn where it was fullest, or `at_s` seconds after the start.
-    """
+    """Write the page of these records, given oldest first, with what is said about them."""
     path = Path(path)
     if not path.parent.is_dir():
         raise AskedWrongly(
@@ -49,7 +50,6 @@ def write_page(
     from bokeh.layouts import column
     from bokeh.resources import INLINE
 
-    told = explain(records, at_s)
     run = columns_of(records)
     page = file_html(
         column(*_charts(records, run, told), sizing_mode="stretch_width"),
@@ -60,7 +60,10 @@ def write_page(
             "style": STYLE,
             "label": _LABEL,
             "above": _above(title, told, left_out),
-            "below": networks(told.networks) + _spans(told, run) + _steps(told, run),
+            "below": networks(told.networks)
+            + _spans(told, run)
+            + _steps(told, run)
+            + hindsight_section(told.hindsight),
         },
     )
     path.write_text(page, encoding="utf-8")
@@ -81,9 +84,11 @@ def _charts(records: Sequence[Record], run: RunColumns, told: Explanation) -> li
             "name": ["" if one is None else one.operator for one in found],
         }
     )
-    charts = [_timeline(told, run, range_)] if told.spans else []
-    charts += [_filled(source, run, range_), _carried(source, run, range_)]
-    charts.append(_latency(run, range_))
+    charts = []
+    if told.spans:
+        charts = [_timeline(told, run, range_), _filled(source, run, range_)]
+    charts.append(_carried(source, run, range_, capacity=bool(told.spans)))
+    charts += [_latency(run, range_), cores_chart(told.hindsight, run, range_)]
     charts[-1].xaxis.axis_label = f"{run.unit} since the start"
     charts[-1].height += 22
     return charts
@@ -96,7 +101,7 @@ def _timeline(told: Explanation, run: RunColumns, range_: Any) -> Any:
 
     names = list(told.by_operator())
     chart = figure(
-        title="The bottleneck: dark where it limited the pipeline for most of the span",
+        title="The fullest operator: dark where it limited the pipeline for most of the span",
         y_range=FactorRange(factors=list(reversed(names))),
         height=62 + 26 * len(names),
         **over_time(range_),
@@ -128,7 +133,7 @@ def _timeline(told: Explanation, run: RunColumns, range_: Any) -> Any:
         ("from, to", f"@begin{{0,0.[0]}} to @end{{0,0.[0]}} {run.unit}"),
         ("tasks", "@tasks"),
         ("mean load", "@load{0} %"),
-        ("one more gives", "+@gain{0} %"),
+        ("with one more task", "+@gain{0} %"),
     ]
     chart.add_tools(HoverTool(renderers=[bars], tooltips=tips))
     chart.ygrid.grid_line_color = None
@@ -139,7 +144,7 @@ def _filled(source: Any, run: RunColumns, range_: Any) -> Any:
     from bokeh.models import HoverTool
     from bokeh.models.annotations import Span as Level
 
-    chart = chart_over_time("Load of the bottleneck", "% of capacity", 170, range_)
+    chart = chart_over_time("Load of the fullest operator", "% of capacity", 170, range_)
     line = chart.line("time", "filled", source=source, color=ORANGE, line_width=2.0)
     level = Level(
         location=100.0 * LIMITING_LOAD, dimension="width", line_color=RED, line_dash="dashed"
@@ -150,26 +155,26 @@ def _filled(source: Any, run: RunColumns, range_: Any) -> Any:
     return calm(chart)
 
 
-def _carried(source: Any, run: RunColumns, range_: Any) -> Any:
+def _carried(source: Any, run: RunColumns, range_: Any, *, capacity: bool) -> Any:
+    """The load, and the capacity where operators tell it."""
     from bokeh.models import HoverTool
 
-    chart = chart_over_time("Load, and capacity of the pipeline", "rows/s", 170, range_)
+    title = "Load, and capacity of the pipeline" if capacity else "Load"
+    chart = chart_over_time(title, "rows/s", 170, range_)
     line = chart.line(
         "time", "rate", source=source, color=BLUE, line_width=2.0, legend_label="arrived"
     )
-    chart.line(
-        "time",
-        "capacity",
-        source=source,
-        color=GREY,
-        line_dash="dashed",
-        legend_label="capacity",
-    )
-    tips = [
-        ("at", f"@time{{0,0.[0]}} {run.unit}"),
-        ("arrived", "@rate{0,0} rows/s"),
-        ("capacity", "@capacity{0,0} rows/s"),
-    ]
+    tips = [("at", f"@time{{0,0.[0]}} {run.unit}"), ("arrived", "@rate{0,0} rows/s")]
+    if capacity:
+        chart.line(
+            "time",
+            "capacity",
+            source=source,
+            color=GREY,
+            line_dash="dashed",
+            legend_label="capacity",
+        )
+        tips.append(("capacity", "@capacity{0,0} rows/s"))
     chart.add_tools(HoverTool(renderers=[line], tooltips=tips, mode="vline"))
     chart.legend.location = "top_right"
     return calm(chart)
@@ -205,6 +210,9 @@ def _above(title: str, told: Explanation, left_out: Sequence[str]) -> str:
         ("seconds", f"{told.seconds:,.0f}"),
         ("seconds limited", f"{told.limiting_s:,.0f}"),
         ("changes wanted", f"{len(told.steps):,d}"),
+        ("core-seconds used", f"{told.hindsight.core_seconds:,.0f}"),
+        ("would have been enough", _known(told.hindsight)),
+        ("decisions wrong in hindsight", f"{len(told.hindsight.wrong)} of {told.hindsight.judged}"),
         ("policy", ", ".join(told.policies)),
     ]
     shown = "".join(
@@ -214,9 +222,16 @@ def _above(title: str, told: Explanation, left_out: Sequence[str]) -> str:
     return f'<h1>{escape(title)}</h1>{said}<dl class="figures">{shown}</dl>'
 
 
+def _known(found: Hindsight) -> str:
+    unknown = found.why_unknown is not None
+    return "not known" if unknown else f"{found.enough_core_seconds:,.0f}"
+
+
 def _said(told: Explanation, left_out: Sequence[str]) -> list[str]:
     sources = [f"At the source, for {s:,.0f} s: {what}." for what, s in told.source_limits]
-    return [one for one in (told.headline, told.fetching, told.lag, *sources, *left_out) if one]
+    batches = [" ".join(one.sentences) for one in told.batches]
+    said = (told.headline, told.cores.words, *batches, told.fetching, told.lag, *sources, *left_out)
+    return [one for one in said if one]
 
 
 def _spans(told: Explanation, run: RunColumns) -> str:
@@ -240,19 +255,19 @@ def _spans(told: Explanation, run: RunColumns) -> str:
         "to",
         "operator",
         "tasks",
-        "mean load",
+        "load",
         "peak load",
-        "one more gives",
+        "with one more task",
         "seconds limiting",
     )
     return html_table(
-        "bottlenecks", "Where the bottleneck was", labels, rows, numbers={0, 1, 4, 5, 6, 7}
+        "bottlenecks", "The fullest operator", labels, rows, numbers={0, 1, 4, 5, 6, 7}
     )
 
 
 def _steps(told: Explanation, run: RunColumns) -> str:
     if not told.steps:
-        return "<h2>Decisions</h2><p>No change was needed.</p>"
+        return "<h2>Decisions</h2><p>No change was decided.</p>"
     rows = [
         (f"{step.at_s / run.per_unit_s:,.1f}", step.what, step.outcome, step.why, step.came)
         for step in told.steps

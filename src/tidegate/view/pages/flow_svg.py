@@ -158,7 +158,7 @@ def _cut(graph: FlowGraph, places: Mapping[str, Place]) -> list[str]:
     """The dashed line right before the operator behind the cut, and what it lets through."""
     x, y = places[graph.operator]
     left, top, bottom = x - 16, y - 16, y + _HEIGHT + 16
-    words = f"minimum cut, {graph.load:.0%} full"
+    words = f"narrowest place, {graph.load:.0%} full"
     return [
         f'<path class="cut" d="M{left:g} {top:g}V{bottom:g}" stroke="{RED}" stroke-width="3"'
         ' stroke-dasharray="7 4"/>',

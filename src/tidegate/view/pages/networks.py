@@ -37,5 +37,5 @@ def _row(edge: FlowEdge) -> tuple[str, ...]:
         f"{edge.flow_rate:,.0f}",
         "" if edge.capacity_rate is None else f"{edge.capacity_rate:,.0f}",
         "" if edge.load is None else f"{edge.load:.0%}",
-        "minimum cut" if edge.cut else "",
+        "narrowest place" if edge.cut else "",
     )

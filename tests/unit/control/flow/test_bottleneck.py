@@ -43,16 +43,18 @@ def test_the_sentence() -> None:
     """Two stages of one batch take turns: 0.002 + 0.034 core seconds a row on 4 tasks."""
     found = named(operator("parse", 0.002), operator("match", 0.034), rate=107.0)
     assert found.words == (
-        "the pipeline is limited by `match`: 4 tasks carry 96 % of what they can;"
-        " one more gives +23 %"
+        "`match` limits the pipeline: rows come at 96 % of the rate that its 4 tasks can process;"
+        " with one more task the pipeline could process 23 % more"
     )
     assert found.capacity_rate == pytest.approx(4 / 0.036)
     calm = named(operator("parse", 0.002), operator("match", 0.034), rate=50.0)
-    assert calm.words.startswith("the pipeline would first be limited by `match`")
+    assert calm.words.startswith(
+        "`match` would be the first to limit the pipeline: rows come at 45 %"
+    )
     full = named(operator("match", 0.05, tasks=1, most_tasks=1))
     assert full.words == (
-        "the pipeline is limited by `match`: 1 task is offered 500 % of what it can carry;"
-        " one more would give +100 %, but it may have no more"
+        "`match` limits the pipeline: rows come at 500 % of the rate that its task can process;"
+        " with one more task the pipeline could process 100 % more, but it may have no more"
     )
 
 
@@ -113,7 +115,8 @@ def test_the_live_view_shows_it(terminal: bool) -> None:
     base = controller().tick(tick(operator("parse", 0.002), operator("match", 0.034), rate=107.0))
     with LiveView(console, 2.0, "ads") as view:
         view.show(base)
-    assert "limited by match: 96% of its capacity, +23% with one more task" in file.getvalue()
+    shown = " ".join(file.getvalue().split())
+    assert "match limits: rows come at 96 % of what its 4 tasks can process" in shown
 
 
 def test_a_record_has_it_and_an_older_one_is_read_without() -> None:
@@ -150,7 +153,7 @@ def test_every_policys_records_name_it(name: str) -> None:
     assert judged >= 4, "most ticks have one operator that a task helps clearly more"
     if name in ("latency", "flow"):
         change = next(r for r in outcome.records if r.acted and r.decision.cores)
-        assert "the pipeline is limited by `count`" in change.decision.reason
+        assert "`count` limits the pipeline: " in change.decision.reason
 
 
 def test_a_segment_measurement_that_is_missing_is_no_obstacle() -> None:

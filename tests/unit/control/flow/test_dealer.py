@@ -90,7 +90,7 @@ def test_a_deal_is_part_of_a_decision_and_its_record() -> None:
     assert Record.from_json(one.to_json()) == one
     older = one.to_json().replace(',"deal":{"parse":[0.4,0.4,0.2]}', "")
     assert Record.from_json(older).decision.deal == {}
-    assert words_of(one) == "deal the rows of parse 40% : 40% : 20%"
+    assert words_of(one) == "deal the rows of parse 40 % : 40 % : 20 %"
     assert deal_words(()) == "in turn"
 
 
@@ -104,7 +104,7 @@ def test_the_policy_says_what_it_deals() -> None:
         if decision.deal:
             break
     assert decision is not None and decision.cores is None and not decision.tasks
-    assert decision.reason.endswith("; dealing the rows of `parse` 33% : 33% : 33%")
+    assert decision.reason.endswith("; dealing the rows of `parse` 33 % : 33 % : 33 %")
 
 
 def test_a_slow_executor_no_longer_holds_the_others_up() -> None:

@@ -92,7 +92,7 @@ def test_room_is_what_an_augmenting_path_has() -> None:
     assert policy.beliefs["room_rate"] == pytest.approx(1000.0)
     full = policy.decide(measured(2, rate=1990.0, cores=2, rows=1, latency_s=0.8))
     assert full.cores == 3 and full.tasks == {"work": 3}
-    assert "the cut before `work` is filled to" in full.reason
+    assert "the way to `work` is " in full.reason and "% full" in full.reason
     assert policy.beliefs["room_rate"] < 11.0
 
 
@@ -122,7 +122,7 @@ def test_fixed_tasks_do_not_ask_for_cores_that_the_load_does_not_need() -> None:
         decision = policy.decide(fixed_tasks(number, rate=10.0, cores=1))
         assert decision.holds and "there is room for" in decision.reason
     busy = policy.decide(fixed_tasks(20, rate=7990.0, cores=1))
-    assert busy.cores == 4 and "the cut before `work` is filled" in busy.reason
+    assert busy.cores == 4 and "the way to `work` is 100% full" in busy.reason
 
 
 def test_more_segments_than_cores_are_no_reason_to_divide_them_for_ever() -> None:

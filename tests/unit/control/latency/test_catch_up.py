@@ -78,7 +78,7 @@ def test_a_backlog_is_announced_once() -> None:
     assert note.note(6e5, 60.0, 8, within_s=5.0, at_s=41.0) == said
     assert note.note(1e3, 1.0, 8, within_s=5.0, at_s=99.0) == said
     longer = note.note(9e5, 200.0, 8, within_s=5.0, at_s=50.0)
-    assert longer != said and "about 200 s" in (longer or "")
+    assert longer != said and "about 3.33 min" in (longer or "")
     note.over()
     assert note.note(1e3, 1.0, 8, within_s=5.0, at_s=300.0) is None
     assert "grows even on all 8 cores" in (

@@ -48,7 +48,7 @@ def test_one_segment_gets_the_fewest_cores_that_are_predicted_to_do(
         with pytest.raises(LatencyOutOfReach) as error:
             fewest_cores([one], goal_s, share, least=[1], most=[MOST])
         lowest_s = min(predicted_s([one], [k], share) for k in range(1, MOST + 1))
-        assert error.value.latency_reachable_s == pytest.approx(lowest_s, rel=0.02)
+        assert error.value.latency_reachable_s == pytest.approx(lowest_s, rel=0.05)
         return
     found = fewest_cores([one], goal_s, share, least=[1], most=[MOST])
     assert found.total == enough[0]

@@ -353,7 +353,7 @@ def test_the_same_cores_are_split_again_only_for_a_gain() -> None:
     for tick in range(20):
         policy.decide(two_alike(tick, 900.0 if tick % 2 else 1500.0, 10, 10))
     decision = policy.decide(two_alike(20, 1500.0, 17, 3))
-    assert "split differently" in decision.reason
+    assert "divided differently" in decision.reason
     best = decision.tasks["work"], decision.tasks["sum"]
     assert sum(best) == 20 and best[1] > 3
     for tick in range(21, 27):
@@ -373,3 +373,38 @@ def test_cores_that_have_come_are_used_while_more_are_on_their_way() -> None:
         idle += used < min(tick.cores_granted, tick.cores_asked)
     assert idle == 0
     assert sum("on their way" in record.decision.reason for record in outcome.records) > 20
+
+
+def on_new_cores(policy: Deciding, rate: float, *, since: int) -> Decision:
+    """Cores have come from two to four; no batch has ended for `since` seconds after that."""
+    policy.decide(steady(30, 1000.0, 2))
+    for tick in range(31, 31 + since):
+        now = dataclasses.replace(
+            measured(tick, rate=rate, cores=4, backlog=rate * (tick - 30), batches=False),
+            cores_asked=4,
+        )
+        decision = policy.decide(now)
+    return decision
+
+
+def test_rows_that_wait_for_new_workers_to_start_are_no_reason_for_more() -> None:
+    policy = taught(latency_policy(TARGET_S, BOUNDS))
+    decision = on_new_cores(policy, 1000.0, since=18)
+    assert decision.holds and decision.reason == "the first batch on new cores still runs"
+
+
+def test_a_load_that_rises_meanwhile_is_one() -> None:
+    policy = taught(latency_policy(TARGET_S, BOUNDS))
+    decision = on_new_cores(policy, 4500.0, since=3)
+    assert decision.cores is not None and decision.cores > 4
+
+
+def test_without_new_workers_rows_that_wait_are_a_reason() -> None:
+    policy = taught(latency_policy(TARGET_S, BOUNDS))
+    for tick in range(30, 33):
+        policy.decide(steady(tick, 1000.0, 4))
+    late = [
+        policy.decide(measured(33 + n, rate=1000.0, cores=4, backlog=1e4 + 1e3 * n, batches=False))
+        for n in range(6)
+    ]
+    assert any(one.cores is not None and one.cores > 4 for one in late)

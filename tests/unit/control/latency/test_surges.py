@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tidegate.control.assemble import new_controller
@@ -73,6 +73,7 @@ def test_what_is_absorbed_is_just_within_the_goal(rate: float, cores: int, goal_
     cost = BatchCost(fixed_s=0.2, per_task_s=0.01, work_s=0.01)
     stations = [MicroBatchStation(cost=cost, arrival_rate=rate)]
     factor = absorbed(stations, [cores], goal_s)
+    assume(abs(cores - stations[0].load) > 1e-9)  # there the latency has no finite value
     if cores <= stations[0].load:
         assert factor == 0.0
     else:

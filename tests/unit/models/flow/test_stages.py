@@ -63,7 +63,7 @@ def test_a_gain_is_what_one_more_task_gives(flow: StageFlow) -> None:
 def test_the_fewest_tasks_are_on_the_fewest_cores(
     demand: list[float], load: float, most: int
 ) -> None:
-    """On the fewest cores of all, and no more tasks than those with the same load need."""
+    """On the fewest cores of all, and without tasks that save less than `WORTH` of the load."""
     count = len(demand)
     flow = StageFlow(np.zeros(count, np.int64), np.array(demand), np.ones(count))
     limit = np.full(count, float(most))
@@ -74,9 +74,10 @@ def test_the_fewest_tasks_are_on_the_fewest_cores(
     reached = dataclasses.replace(flow, tasks=tasks).loads[0]
     if good:
         assert reached <= load * (1.0 + count * WORTH + 1e-6)
-        assert tasks.max() <= min(max(one) for one in good)
-        narrowest = min(sum(one) for one in good if max(one) == tasks.max())
-        assert tasks.sum() <= narrowest + count  # rounding up costs one task each at most
+        full = min(max(one) for one in good)
+        for mine, needed in zip(tasks, demand, strict=True):
+            spared = needed / full + WORTH * load + 1e-6
+            assert mine == min(k for k in range(1, full + 1) if needed / k <= spared)
     else:
         assert reached <= flow_with(flow, limit).loads[0] + count * WORTH * load, "all there is"
 

@@ -52,6 +52,25 @@ def test_it_has_the_latency_of_the_micro_batch_model(
     assert np.mean(means) == pytest.approx(station.latency(cores), rel=0.05)
 
 
+def test_start_up_is_no_work_and_more_cores_do_not_shorten_it() -> None:
+    """The first batch takes 5 s longer, and the first one on more cores 3 s."""
+    for cores in (2, 8):
+        cold = dataclasses.replace(plain(500.0, cores), cold_s=5.0, cold_executor_s=3.0)
+        assembly = Assembly(
+            target=Target(1.0), bounds=Bounds(1, 64), policy="static", cores=2 * cores
+        )
+        outcome = simulate(dataclasses.replace(cold, grant_s=10.0), new_controller(assembly))
+        batches = [b for r in outcome.records for b in r.measurement.segments[0].batches]
+        odd = {batch.outlier: batch for batch in batches if batch.outlier is not None}
+        assert odd.keys() == {"first", "new executors"}
+        for name, start_up_s in (("first", 5.0), ("new executors", 3.0)):
+            one = odd[name]
+            work_s = 0.3 + 0.01 * one.tasks + one.rows * 1e-3 / one.tasks
+            assert one.duration_s == pytest.approx(work_s + start_up_s, rel=0.02)
+            assert one.parts_s["slowest"] == pytest.approx(one.rows * 1e-3 / one.tasks, rel=0.02)
+        assert outcome.rows + outcome.records[-1].measurement.backlog_rows == pytest.approx(3e4)
+
+
 def test_rows_are_neither_lost_nor_made() -> None:
     outcome = static(plain(1000.0, 4), 4)
     last = outcome.records[-1].measurement

@@ -23,7 +23,9 @@ class FakeRun(SimpleNamespace):
     """A run without segments: nothing to measure, and nothing that a decision could change."""
 
     def __init__(self) -> None:
-        super().__init__(name="fake", segments={}, queries={}, isActive=True, ended=False)
+        super().__init__(
+            name="fake", segments={}, queries={}, isActive=True, ended=False, warmed=None
+        )
         self.kept = Keep(0.25)
 
     def allocation(self) -> dict:

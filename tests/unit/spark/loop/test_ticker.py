@@ -3,17 +3,20 @@
 import logging
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from tests.helpers.hook_server import hook_server
 from tidegate.control.assemble import new_controller
 from tidegate.control.assembly import Assembly
 from tidegate.control.bounds import Bounds
 from tidegate.control.control_failure import ControlFailure
 from tidegate.control.decision import Decision
 from tidegate.control.measurement import Measurement
+from tidegate.control.notice import CONTROL_FAILED, SHEDDING, Notice
 from tidegate.control.record import Record
 from tidegate.control.target import Target
 from tidegate.errors import AskedWrongly, TidegateError
@@ -122,9 +125,11 @@ def test_control_goes_on_when_it_can(caplog: pytest.LogCaptureFixture) -> None:
     assert len(notes) == 1 and "no row is shed meanwhile; it works again" in notes[0]
     assert not any("control" in note for note in seen.records[1].decision.notes)
     warnings = [one for one in caplog.records if one.levelno == logging.WARNING]
-    assert len(warnings) == len(seen.failures), "one line for each retry"
     assert all(one.getMessage().startswith("shop: control has failed") for one in warnings)
-    assert all(one.name == "tidegate.loop" for one in warnings)
+    lines = [one for one in warnings if one.name == "tidegate.loop"]
+    assert len(lines) == len(seen.failures), "one line for each retry"
+    told = [one for one in warnings if one.name == "tidegate.notices"]
+    assert len(told) == 1 and len(lines) + len(told) == len(warnings), "and one notice"
 
 
 def test_pauses_double_up_to_a_bound() -> None:
@@ -293,3 +298,78 @@ def test_the_users_function_is_asked_by_the_loop() -> None:
     record = loop.tick(100.0)
     assert [one.cores for one in asked] == [3]
     assert (record.acted, record.held_back) == (False, "refused by approve: it returned False")
+
+
+class Sheds(Loop):
+    """A loop whose pipeline keeps half of its rows from the beginning."""
+
+    def measure(self, now_s: float) -> Measurement:
+        return replace(super().measure(now_s), keep=0.5)
+
+
+def test_a_notice_is_in_the_record_and_reaches_its_receivers(tmp_path: Path) -> None:
+    told: list[Notice] = []
+    with hook_server() as hook:
+        loop = Sheds(
+            writer=RecordWriter(tmp_path), settings=settings_of(notify=[hook.url, told.append])
+        )
+        loop.tick(100.0)
+        loop.tick(101.0)
+        loop.stop()
+        assert [post["text"] for post in hook.posts] == [
+            "shop: rows are shed: 50 % are kept at 0 rows/s on 1 core",
+            f"shop: {told[1].what}",
+        ]
+    assert [(one.kind, one.ended) for one in told] == [(SHEDDING, False), (SHEDDING, True)]
+    first, second = read_records(tmp_path)
+    assert first.notices == (told[0],) and second.notices == ()
+    assert told[0].what in first.decision.notes
+
+
+def test_receivers_change_while_it_runs_and_wrong_ones_do_not() -> None:
+    told: list[Notice] = []
+    loop = Sheds(settings=settings_of())
+    with pytest.raises(AskedWrongly, match="'slack' is neither"):
+        loop.change_settings({"notify": "slack"})
+    loop.change_settings({"notify": told.append, "notify_after": "1 min"})
+    assert loop.tick(100.0).assembly is not None, "the controller goes on as it is"
+    loop.stop()
+    assert [one.ended for one in told] == [False, True]
+
+
+def test_a_loop_that_ends_for_good_gives_notice() -> None:
+    told: list[Notice] = []
+    loop = Loop(settings=settings_of(notify=told.append))
+    loop.error = SystemExit("for good")
+    loop.start()
+    loop._thread.join(PATIENCE_S)
+    loop.stop()
+    assert [(one.kind, one.ended) for one in told] == [
+        (CONTROL_FAILED, False),
+        (CONTROL_FAILED, True),
+    ]
+    assert "SystemExit: for good" in told[0].what
+
+
+def test_what_began_ends_with_the_queries() -> None:
+    told: list[Notice] = []
+    loop = Sheds(settings=settings_of(notify=told.append))
+    seen = watched(loop)
+    loop.start()
+    seen.until(lambda: len(seen.records) >= 1)
+    loop.alive, loop.error = False, TidegateError("the query is gone")
+    loop._thread.join(PATIENCE_S)
+    loop.stop()
+    assert [one.ended for one in told] == [False, True]
+
+
+def test_a_mistake_in_finding_notices_fails_no_tick(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(self: object, record: Record) -> tuple[Notice, ...]:
+        raise ZeroDivisionError("a mistake")
+
+    monkeypatch.setattr("tidegate.control.notices.detector.NoticeDetector.observe", broken)
+    loop = Loop()
+    assert [loop.tick(float(second)).tick for second in (1, 2, 3)] == [1, 2, 3]
+    assert caplog.text.count("ZeroDivisionError: a mistake") == 1

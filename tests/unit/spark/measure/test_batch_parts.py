@@ -1,5 +1,7 @@
 """What a batch's duration is made of, from imitated reports."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.helpers.fake_query import progress
@@ -11,12 +13,13 @@ from tidegate.control.batch_parts import (
     SLOWEST,
     STAGES,
     STARTING,
+    STATE,
 )
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
 from tidegate.spark.batch.report import TaskReport
 from tidegate.spark.batch.result import BatchResult
 from tidegate.spark.batch.step import Step
-from tidegate.spark.measure.batch_parts import batch_parts
+from tidegate.spark.measure.batch_parts import attached_parts, batch_parts
 
 
 def report(
@@ -84,7 +87,7 @@ def test_a_channels_writer_runs_in_the_tasks_before_it_and_counts_once() -> None
 def test_the_parts_add_up_to_the_duration() -> None:
     batch = progress(0, 10.0, 1.0, 100)
     parts = batch_parts(result(report("n", 0, 10.2, 0.3, 0.2)), batch)
-    assert sum(parts[name] for name in ADD_UP) == pytest.approx(batch.duration_s)
+    assert sum(parts.get(name, 0.0) for name in ADD_UP) == pytest.approx(batch.duration_s)
 
 
 def test_clocks_that_disagree_do_not_make_a_part_negative() -> None:
@@ -94,3 +97,20 @@ def test_clocks_that_disagree_do_not_make_a_part_negative() -> None:
     )
     assert min(parts.values()) >= 0.0
     assert parts[SLOWEST] <= 0.7
+
+
+def test_the_parts_of_a_foreign_query_add_up_and_tell_its_state() -> None:
+    batch = replace(
+        progress(0, 10.0, 1.0, 100),
+        offsets_s=0.1,
+        reading_s=0.05,
+        planning_s=0.2,
+        log_s=0.1,
+        work_s=0.5,
+        other_s=0.05,
+    )
+    parts = attached_parts(batch)
+    assert sum(parts.get(name, 0.0) for name in ADD_UP) == pytest.approx(batch.duration_s)
+    assert parts[STAGES] == 0.5 and STATE not in parts and SLOWEST not in parts
+    assert attached_parts(replace(batch, state_s=0.3))[STATE] == 0.3
+    assert STATE not in ADD_UP, "it is core seconds, of several tasks at once"

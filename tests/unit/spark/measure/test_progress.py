@@ -114,3 +114,18 @@ def test_what_kafka_left_by_its_metrics_alone(metrics: Any, behind: int) -> None
     batch = batch_progress(report(sources=[source]))
     assert batch is not None and batch.behind_rows == behind
     assert batch.partitions == ()
+
+
+@pytest.mark.parametrize(
+    ("operators", "state_s"),
+    [
+        ([], None),
+        ([{"operatorName": "dedupe"}], None),
+        ([{"commitTimeMs": -1}], None),
+        ([{"commitTimeMs": 120}, {"commitTimeMs": 30}], 0.15),
+    ],
+)
+def test_what_writing_state_took(operators: list[dict[str, Any]], state_s: float | None) -> None:
+    """Spark adds it up over the tasks, and tells nothing of queries without state."""
+    batch = batch_progress(report(stateOperators=operators))
+    assert batch is not None and batch.state_s == state_s

@@ -83,6 +83,16 @@ def test_outliers_are_named() -> None:
     assert found == ["first", None, "new tasks", "tasks that wait for cores", None]
 
 
+def test_the_first_batch_on_more_executors_is_named() -> None:
+    meter = FakeMeter()
+    batches = SegmentBatches(meter)
+    executors = [1, 1, 2, 2, 1]
+    meter.coming = [progress(n, 10.0 + n, 1.0, 100) for n in range(5)]
+    ran = [replace(result(n), executors=count) for n, count in enumerate(executors)]
+    found = [one.outlier for one in batches.measured(batches.finished(ran), awaited=None)]
+    assert found == ["first", None, "new executors", None, None]
+
+
 def test_rows_that_were_shed_were_not_worked_on() -> None:
     meter = FakeMeter()
     batches = SegmentBatches(meter)

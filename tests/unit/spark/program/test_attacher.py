@@ -124,7 +124,7 @@ def test_an_end_that_fails_is_logged(world, caplog) -> None:
     attacher.session(session())
     attacher.attachments[0].stop = lambda: 1 / 0
     attacher.stop()
-    assert "control did not end well: ZeroDivisionError" in caplog.text
+    assert "the control loop could not be stopped cleanly: ZeroDivisionError" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,21 @@ def test_what_changes_in_the_file_is_updated(place: Path, caplog) -> None:
     assert not caplog.records
 
 
+def test_a_webhook_may_come_and_go_and_is_not_logged(place: Path, caplog) -> None:
+    hook = "https://hooks.example.com/SECRET"
+    watched = Watched(place, 'target = "5s"\n')
+    watched.tick(f'target = "5s"\nnotify = "{hook}"\nnotify_after = "10s"\n')
+    watched.error = AskedWrongly("notify: this is no web address")
+    watched.tick('target = "5s"\nnotify = "https:///SECRET"\n')
+    watched.error = None
+    watched.tick('target = "5s"\n')
+    assert watched.updates == [
+        {"notify": (hook,), "notify_after": "10s"},
+        {"notify": "log", "notify_after": "30 seconds"},
+    ]
+    assert len(caplog.records) == 1 and "SECRET" not in caplog.text
+
+
 def test_a_broken_file_is_one_warning(place: Path, caplog) -> None:
     watched = Watched(place, 'target = "5s"\n')
     for _ in range(3):

@@ -31,8 +31,8 @@ class Busy:
 
 def running(cluster: FakeCluster | None = None) -> SimpleNamespace:
     """A run with one segment."""
-    segment = SimpleNamespace(busy=Busy(cluster), results=[], stopping=False)
-    return SimpleNamespace(ended=False, segments={"main": segment}, queries={})
+    segment = SimpleNamespace(busy=Busy(cluster), results=[], stopping=False, rehearsal=None)
+    return SimpleNamespace(ended=False, segments={"main": segment}, queries={}, warmed=None)
 
 
 @pytest.fixture(autouse=True)

@@ -171,7 +171,11 @@ def test_a_question_mark_in_a_local_path_is_no_option(tmp_path):
 
 
 def test_a_channel_works_elsewhere(elsewhere):
-    log = Log(Durable(elsewhere[0]).below("channels/c"))
+    check_channel(Log(Durable(elsewhere[0]).below("channels/c")))
+
+
+def check_channel(log: Log) -> None:
+    """Batches are handed over, what was lost is left out, and old files are removed."""
     log.make()
     for batch_id in range(6):
         log.data.write(f"{batch_id:010d}-a", b"rows")

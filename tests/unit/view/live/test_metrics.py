@@ -16,6 +16,7 @@ from tests.helpers.synthetic_surge import REASONS, surge
 from tidegate.control.control_failure import ControlFailure
 from tidegate.control.lag import Lag, PartitionLag
 from tidegate.control.measurement import SegmentMeasurement
+from tidegate.control.notice import KINDS, Notice
 from tidegate.control.record import Record
 from tidegate.control.row_counts import ClassCount, SourceCount
 from tidegate.view.live.metrics import Exposition, Watched
@@ -178,9 +179,30 @@ def test_the_dashboard_asks_for_labels_that_exist() -> None:
             assert asked <= offered, panel["title"]
 
 
+def test_a_notice_is_active_from_its_beginning_to_its_end() -> None:
+    first, second, third = surge(5)[2:]
+    begun = Notice(kind="shedding", ended=False, since_s=1.0, at_s=1.0, what="rows are shed")
+    ended = replace(begun, ended=True, at_s=9.0)
+    records = [replace(first, notices=(begun,)), second, replace(third, notices=(ended,))]
+
+    def active(*told: Record) -> dict[str, float]:
+        text = Exposition(lambda: [watched(told)]).text()[0].decode()
+        found = values(text)
+        return {
+            dict(labels)["kind"]: value
+            for (name, labels), value in found.items()
+            if name == "tidegate_notice_active"
+        }
+
+    assert active(*records[:2]) == {kind: float(kind == "shedding") for kind in KINDS}
+    assert set(active(*records).values()) == {0.0}
+    restarted = replace(second, tick=1)
+    assert set(active(*records[:2], restarted).values()) == {0.0}, "the run before was killed"
+
+
 def test_all_rules_have_what_a_person_needs() -> None:
     text = (ROOT / "deploy" / "alerts.yml").read_text(encoding="utf-8")
     rules = text.count("- alert:")
-    assert rules == 5
+    assert rules == 6
     for key in ("expr:", "severity:", "summary:", "description:"):
         assert text.count(key) == rules

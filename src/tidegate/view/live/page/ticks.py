@@ -74,7 +74,7 @@ def tick_of(record: Record, totals: RunTotals) -> Tick:
         behind=behind_s(tick),
         wanted=tick.cores_asked,
         granted=tick.cores_granted,
-        busy=_NONE if tick.cores_busy is None else tick.cores_busy,
+        busy=_NONE if tick.busy_of_granted is None else tick.busy_of_granted,
         mean=latency.mean_s if latency else _NONE,
         p50=latency.p50_s if latency else _NONE,
         p95=latency.p95_s if latency else _NONE,

@@ -66,7 +66,8 @@ def figures_of(feed: Feed, record: Record) -> list[tuple[str, str, str]]:
     shed = sum(totals.shed.values())
     behind = behind_s(tick)
     waiting = f"{tick.cores_asked} wanted" if tick.cores_asked != tick.cores_granted else ""
-    busy = "" if tick.cores_busy is None else f"{tick.cores_busy:.1f} busy"
+    at_work = tick.busy_of_granted
+    busy = "" if at_work is None else f"{at_work:.1f} busy"
     most = "" if feed.most_cores is None else f" of {feed.most_cores}"
     return [
         ("time on target", "-" if within is None else f"{within:.1%}", " so far"),

@@ -1,0 +1,1 @@
+"""What a person should hear of: when it begins, and when it ends."""

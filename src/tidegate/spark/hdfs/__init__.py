@@ -1,0 +1,1 @@
+"""Checkpoints on HDFS, through WebHDFS: no native library and no JVM is needed to reach them."""

@@ -1,0 +1,1 @@
+"""Tells people what begins and what ends: in the log, by a webhook, or by a function."""

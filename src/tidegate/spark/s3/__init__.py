@@ -1,0 +1,1 @@
+"""Checkpoints on S3: one address for three clients, exclusive commits, and Spark's own logs."""

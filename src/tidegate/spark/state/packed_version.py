@@ -1,0 +1,101 @@
+"""A version as it travels to the tasks of an operator, which unpack their own files alone.
+
+Every task of a micro-batch gets the same bytes. A version names several files for each task, so if
+every task unpacked all of them, the work of all tasks together would grow with their square.
+"""
+
+import pickle
+from collections.abc import Collection
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidegate.spark.state.event_times import EventTimes
+from tidegate.spark.state.version import Piece, StateFile, Version
+
+_MOST = 1 << 16
+"""Files whose packed form is remembered: a file stays in many versions."""
+_remembered: dict[int, tuple[StateFile, bytes]] = {}
+"""By the identity of the file, which is kept beside it so that the identity stays its own."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PackedVersion:
+    """All of a version in a few blocks of bytes."""
+
+    shards: int
+    joined_names: str
+    """The names of all files, one a line."""
+    files: bytes
+    """The files, packed one by one, one after the other."""
+    ends: NDArray[np.int64]
+    """Where each of them ends."""
+    numbers: NDArray[np.int32]
+    """The numbers of the files in all chains, one chain after the other."""
+    lengths: NDArray[np.int32]
+    """The length of each chain."""
+    event_times: EventTimes
+    handed_us: int | None
+    at_us: int | None
+
+    @classmethod
+    def of(cls, version: Version) -> "PackedVersion":
+        """Pack a version."""
+        packed = [_packed(file) for file in version.files]
+        lengths = np.fromiter(map(len, version.chains), np.int32, len(version.chains))
+        return cls(
+            version.shards,
+            "\n".join(file.name for file in version.files),
+            b"".join(packed),
+            np.cumsum(np.fromiter(map(len, packed), np.int64, len(packed))),
+            np.fromiter(chain.from_iterable(version.chains), np.int32, int(lengths.sum())),
+            lengths,
+            version.event_times,
+            version.handed_us,
+            version.at_us,
+        )
+
+    @property
+    def names(self) -> set[str]:
+        """The names of all files that the version needs."""
+        return set(self.joined_names.split("\n")) if self.joined_names else set()
+
+    def only(self, shards: Collection[int]) -> Version:
+        """The version as a task sees it: the chains of its own shards, and the files in them.
+
+        The chains of all other shards are empty.
+        """
+        mine = np.zeros(self.shards, dtype=np.bool_)
+        mine[list(shards)] = True
+        used, place = np.unique(self.numbers[np.repeat(mine, self.lengths)], return_inverse=True)
+        numbers, begin = place.tolist(), 0
+        chains: list[tuple[int, ...]] = [()] * self.shards
+        own = np.flatnonzero(mine)
+        ends = np.cumsum(self.lengths[own], dtype=np.int64)
+        for shard, end in zip(own.tolist(), ends.tolist(), strict=True):
+            chains[shard] = tuple(numbers[begin:end])
+            begin = end
+        files = tuple(self._file(number) for number in used.tolist())
+        return Version(
+            self.shards, files, tuple(chains), self.event_times, self.handed_us, self.at_us
+        )
+
+    def _file(self, number: int) -> StateFile:
+        begin = int(self.ends[number - 1]) if number else 0
+        name, size, pieces, checksum = pickle.loads(self.files[begin : int(self.ends[number])])
+        return StateFile(name, size, tuple(Piece(*piece) for piece in pieces), checksum)
+
+
+def _packed(file: StateFile) -> bytes:
+    """A file as bytes, from memory if it was packed before."""
+    known = _remembered.get(id(file))
+    if known is not None and known[0] is file:
+        return known[1]
+    pieces = [piece.to_json() for piece in file.pieces]
+    content = pickle.dumps((file.name, file.size_bytes, pieces, file.checksum))
+    if len(_remembered) >= _MOST:
+        _remembered.clear()
+    _remembered[id(file)] = file, content
+    return content

@@ -1,0 +1,69 @@
+"""Puts under a condition: one of several drivers succeeds, and each learns the truth."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tidegate.errors import TidegateError
+from tidegate.spark.s3 import objects as module
+from tidegate.spark.s3.client import StoreRefusal, ask
+from tidegate.spark.s3.objects import objects_of
+
+
+@pytest.fixture
+def objects(bucket):
+    found = objects_of(f"s3://{bucket}/ck")
+    assert found is not None
+    return found
+
+
+def test_of_many_who_create_an_object_one_succeeds(objects, bucket):
+    path = f"{bucket}/ck/one"
+    with ThreadPoolExecutor(8) as pool:
+        wrote = list(pool.map(lambda n: objects.create(path, b"%d" % n), range(16)))
+    assert sum(wrote) == 1
+    assert objects.read(path)[0] == b"%d" % wrote.index(True)
+
+
+def test_an_object_is_replaced_only_if_it_is_the_one_that_was_read(objects, bucket):
+    path = f"{bucket}/ck/one"
+    assert objects.replace(path, b"first", None)
+    assert not objects.replace(path, b"other", None)
+    _, etag = objects.read(path)
+    assert objects.replace(path, b"second", etag)
+    assert not objects.replace(path, b"third", etag)
+    assert objects.read(path)[0] == b"second"
+    objects.remove(path)
+    assert objects.read(path) is None
+    assert not objects.replace(path, b"third", etag), "what was read is gone"
+    objects.remove(path)
+
+
+def test_an_answer_that_was_lost_is_no_loss(objects, bucket, monkeypatch):
+    """The client asks again by itself, and is told that its own object exists."""
+    done = []
+
+    def asked_twice(address, doing, operation, **given):
+        if operation == "put_object" and not done:
+            done.append(ask(address, doing, operation, **given))
+        return ask(address, doing, operation, **given)
+
+    monkeypatch.setattr(module, "ask", asked_twice)
+    assert objects.create(f"{bucket}/ck/one", b"mine")
+    assert done
+
+
+def test_a_put_during_another_one_is_tried_again(objects, bucket, monkeypatch):
+    busy = [StoreRefusal("busy", 409, "ConditionalRequestConflict")] * 3
+    monkeypatch.setattr(module, "_PAUSE_S", 0.0)
+
+    def asked(address, doing, operation, **given):
+        if operation == "put_object" and busy:
+            raise busy.pop()
+        return ask(address, doing, operation, **given)
+
+    monkeypatch.setattr(module, "ask", asked)
+    assert objects.create(f"{bucket}/ck/one", b"mine")
+    busy += [StoreRefusal("busy", 409, "ConditionalRequestConflict")] * 100
+    with pytest.raises(TidegateError, match=r"another put of ck/two is under way; nothing was"):
+        objects.create(f"{bucket}/ck/two", b"mine")
