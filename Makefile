@@ -33,17 +33,18 @@ demo: $(VENV)/.runtime java
 
 # Two workers side by side; each worker of the Spark tests has a Spark session of its own.
 test: $(VENV)/.dev java
-	@$(compiled)
-	@$(ENV) $(BIN)/python -m pytest tests/unit tests/simulations tests/browser -n 2 --dist loadfile $(ARGS)
+	@$(archived) & archive=$$!; { $(compiled); } && { wait $$archive || true; }
+	@$(ENV) $(BIN)/python -m pytest tests/unit tests/simulations tests/browser -n 2 --dist worksteal $(ARGS)
 	@$(ENV) $(BIN)/python -m pytest tests/faults -n 2 --dist worksteal $(ARGS)
 	@$(ENV) $(BIN)/python -m pytest tests/spark -m 'not experiment' -n 2 --dist worksteal $(ARGS)
 
 unit: $(VENV)/.dev
 	@$(compiled)
-	@$(ENV) $(BIN)/python -m pytest tests/unit -n 2 --dist loadfile $(ARGS)
+	@$(ENV) $(BIN)/python -m pytest tests/unit -n 2 --dist worksteal $(ARGS)
 
 apps: $(VENV)/.dev java
 	@$(compiled)
+	@$(archived) || true
 	@$(ENV) $(BIN)/python -m pytest tests/spark/apps $(ARGS)
 
 SEEDS ?= 20000
@@ -52,6 +53,7 @@ faults: $(VENV)/.dev
 
 ROUNDS ?= 20
 chaos: $(VENV)/.dev java
+	@$(archived) || true
 	@TIDEGATE_CHAOS_ROUNDS=$(ROUNDS) $(ENV) $(BIN)/python -m pytest tests/spark/test_chaos.py \
 		tests/spark/kafka/test_chaos.py tests/spark/test_master_gone.py tests/spark/loop/test_executors.py tests/spark/batch/test_uneven.py -rP $(ARGS)
 
@@ -124,6 +126,11 @@ define compiled
 		-exec grep -l njit {} +)" ] || { \
 		echo "compiling the models (half a minute, once)"; \
 		$(ENV) $(BIN)/python -m tidegate.compiled && touch $(VENV)/.compiled; }
+endef
+
+# Spark's classes in an archive that Java maps into memory, for the many JVMs of the tests.
+define archived
+	[ $(VENV)/spark-classes.jsa -nt $(VENV)/.dev ] || $(ENV) $(BIN)/python -m tests.helpers.class_archive
 endef
 
 # A Java that is installed is preferred; where there is none, a package brings one (35 MB).

@@ -31,13 +31,13 @@ from tidegate.spark.measure.query_meter import QueryMeter
 
 LOW, HIGH = 10, 300
 """Rows per second; one executor does less than 100."""
-MOST_WAITING = 1500
+MOST_WAITING = 800
 EVERY_S = 0.5
 PARTITIONS = 8
 KEYS = 50
 WAIT_S = 0.01
 LEAST, MOST = 1, 4
-OPTIONS = {"target": "30 seconds", "catch_up": "5 seconds", "scale_in_after": "5 seconds"}
+OPTIONS = {"target": "30 seconds", "catch_up": "5 seconds", "scale_in_after": "2 seconds"}
 PATIENCE_S = 540.0
 
 
@@ -146,7 +146,7 @@ def wait_until(condition: Callable[[], bool], query: StreamingQuery | None = Non
 def rise_and_fall(feeder: Feeder, query: StreamingQuery, cluster: Cluster) -> None:
     wait_until(lambda: cluster.up and cluster.up[-1] == LEAST, query)
     feeder.start()
-    wait_until(lambda: (query.lastProgress or {"batchId": 0})["batchId"] >= 8, query)
+    wait_until(lambda: (query.lastProgress or {"batchId": 0})["batchId"] >= 4, query)
     feeder.rate = HIGH
     wait_until(lambda: max(cluster.up) == MOST, query)
     feeder.rate = LOW

@@ -18,10 +18,10 @@ def rate(at_s: float) -> float:
     return 300.0 + 600.0 * min(max((minute - 540) / 4.0, 0.0), 1.0) * (minute < 1080)
 
 
-def three_days() -> tuple[list[float], list[float], LoadForecast]:
+def two_days() -> tuple[list[float], list[float], LoadForecast]:
     random = np.random.default_rng(3)
     ahead, planned, actual = LoadForecast(tick_s=TICK_S), [], []
-    for tick in range(1, 3 * A_DAY):
+    for tick in range(1, 2 * A_DAY):
         at_s = MIDNIGHT_S + tick * TICK_S
         value = rate(at_s) * float(np.exp(0.02 * random.standard_normal()))
         ahead.observe(value, at_s)
@@ -30,14 +30,14 @@ def three_days() -> tuple[list[float], list[float], LoadForecast]:
     return planned, actual, ahead
 
 
-def test_a_daily_rise_is_planned_for_before_it_comes_on_the_third_day() -> None:
-    planned, actual, _ = three_days()
+def test_a_daily_rise_is_planned_for_before_it_comes_on_the_second_day() -> None:
+    planned, actual, _ = two_days()
     highest = [max(actual[i + 1 : i + 1 + HORIZON]) for i in range(len(actual) - HORIZON)]
     share = np.array(planned[: len(highest)]) / np.array(highest)
-    rise = [(day * 1440 + 537) * 2 for day in range(3)]
+    rise = [(day * 1440 + 537) * 2 for day in range(2)]
     met = [float(np.mean(share[begin : begin + 14] >= 0.85)) for begin in rise]
     assert met[0] <= 0.5, "nothing announced the first one"
-    assert met[2] > 0.8
-    third = share[2 * A_DAY :]
-    assert np.mean(third >= 0.93) > 0.97
-    assert np.mean(third) < 1.15, "cover is not bought with a margin for all of the day"
+    assert met[1] > 0.8
+    second = share[A_DAY:]
+    assert np.mean(second >= 0.93) > 0.97
+    assert np.mean(second) < 1.15, "cover is not bought with a margin for all of the day"

@@ -14,10 +14,10 @@ from tidegate.workload.weeks import office_like
 
 
 def test_the_target_is_held_across_a_restart_at_little_more_than_the_oracle() -> None:
-    """From midnight to the early afternoon, with the opening at nine."""
-    hours = 14
-    load = days.by_ten_seconds(office_like()[: 60 * hours])
-    found = days.run_days(load, 3600.0 * hours, restart_s=6 * 3600.0)
+    """From four to noon, with the opening at nine."""
+    begin, hours = 4, 8
+    load = days.by_ten_seconds(office_like()[60 * begin : 60 * (begin + hours)])
+    found = days.run_days(load, 3600.0 * hours, restart_s=2 * 3600.0)
     (day,) = found.days
     assert day.within >= 0.985, "the first day of a controller that knows nothing"
     assert day.core_seconds <= 1.3 * days.least(load, 0.0, 3600.0 * hours)

@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tests.helpers.class_archive import archive_options
 from tests.helpers.places import ROOT, SOURCE
 from tidegate.spark.batch.compile import Compiler
 from tidegate.spark.jars.ivy import JarsUnavailable
@@ -27,7 +28,8 @@ WaitFor = Callable[[Callable[[], Any], StreamingQuery], None]
 
 # No JVM of the tests lives long enough to get back what the optimising compiler and a parallel
 # collector cost it, which is a quarter of their CPU time. All of them read this variable.
-os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+os.environ.setdefault("JDK_JAVA_OPTIONS", f"{LIGHT} {archive_options()}".strip())
 # Programs that tests start import what the tests do, whichever test of a worker is the first.
 os.environ["PYTHONPATH"] = os.pathsep.join([str(SOURCE), str(ROOT)])
 

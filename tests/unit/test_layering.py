@@ -129,7 +129,9 @@ def faults(root: Path) -> list[str]:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         typed = set(under_type_checking(tree))
         for node in ast.walk(tree):
-            place = f"{relative}:{getattr(node, 'lineno', 0)}"
+            if not isinstance(node, ast.Import | ast.ImportFrom | ast.Call):
+                continue
+            place = f"{relative}:{node.lineno}"
             for module in imported(node, relative):
                 if (relative.as_posix(), module) in TYPES_ONLY and node in typed:
                     continue

@@ -1,12 +1,16 @@
 """The reference pages say what the code says; `make reference` makes them again."""
 
+from functools import cache
+
 import pytest
 
 import tidegate
-from tests.helpers.reference_pages import PAGES, api_page, cli_page
+from tests.helpers import reference_pages
+from tests.helpers.reference_pages import PAGES
 from tests.unit.test_docs import known_commands
 
 AGAIN = "the page is out of date: run `make reference`"
+api_page, cli_page = cache(reference_pages.api_page), cache(reference_pages.cli_page)
 
 
 def test_the_page_of_the_api_is_what_the_docstrings_say() -> None:

@@ -5,8 +5,6 @@ import re
 from pathlib import Path
 
 import pytest
-from mkdocs.commands.build import build
-from mkdocs.config import load_config
 
 from tests.helpers.places import ROOT
 
@@ -16,6 +14,9 @@ IN_STYLE = re.compile(r"url\(['\"]?(https?:)?//|@import")
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from mkdocs.commands.build import build
+    from mkdocs.config import load_config
+
     place = tmp_path_factory.mktemp("site")
     warned: list[str] = []
 

@@ -111,8 +111,9 @@ def _await_rows(run: Run, loop: ControlLoop, seconds: float) -> None:
     while until is None or time.monotonic() < until:
         if run.awaitTermination(_LOOK_EVERY_S) or loop.failure is not None:
             return
-        if until is None and run.results():
-            until = time.monotonic() + seconds
+        if until is None and (ended := run.results()):
+            # The first rows arrived before the first batch began.
+            until = time.monotonic() + seconds - ended[0].duration_s
         if until is None and time.monotonic() > given_up:
             raise TidegateError(
                 f"no batch of '{run.name}' ended within {FIRST_BATCH_S:g} s; look at Spark's log"

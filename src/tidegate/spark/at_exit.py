@@ -13,9 +13,10 @@ import io
 import logging
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tidegate.spark.supervisor import Supervisor
+if TYPE_CHECKING:
+    from tidegate.spark.supervisor import Supervisor
 
 log = logging.getLogger("tidegate")
 
@@ -23,10 +24,10 @@ _PATIENCE_S = 30.0
 """How long the end of the process waits for a batch."""
 
 
-_runs: list[Supervisor] = []
+_runs: "list[Supervisor]" = []
 
 
-def look_after(run: Supervisor) -> None:
+def look_after(run: "Supervisor") -> None:
     """Stop this run when the process ends, and report its failure if nobody has heard of it."""
     _register(os.getpid())
     _runs[:] = [one for one in _runs if not one.ended or one.unheard is not None]

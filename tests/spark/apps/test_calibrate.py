@@ -11,6 +11,7 @@ from tidegate.apps.batch_size import set_batch_rows
 from tidegate.apps.capacity.application_flow import application_flow
 from tidegate.apps.capacity.batch_times import TimedBatches
 from tidegate.apps.capacity.calibrate import calibrate
+from tidegate.apps.capacity.measure_cores import BatchGuess, measure_cores
 from tidegate.apps.capacity.sample_source import read_sample
 from tidegate.apps.capacity.script_flow import script_flow
 from tidegate.apps.catalogue import applications
@@ -57,12 +58,9 @@ def test_a_script_is_measured_with_recorded_rows_and_writes_nothing(
     refused = "def refused(frame, batch_id):\n    raise RuntimeError('the sink was called')\n"
     script.write_text(text.replace('.to("console")', ".to(refused)") + "\n\n" + refused)
     flow = script_flow(script, sample)
-    plan = CalibrationPlan(
-        counts=(2,), repeats=1, batch_s=0.5, rule=SMALL.rule, most_samples=3, validations=0
-    )
-    found = calibrate(spark, flow, plan)
-    assert found.name == "ad_views"
-    assert found.runs[0].rows_per_s > 0.0
+    assert flow.name == "ad_views"
+    found = measure_cores(spark, flow, 2, SMALL, guess=BatchGuess(2000, 0.2))
+    assert found.rows_per_s > 0.0 and len(found.samples) >= 2
 
 
 @pytest.mark.parametrize("name", CAN_BE_FULL)

@@ -12,8 +12,8 @@ from tests.helpers.places import SOURCE
 
 
 def demo(directory: Path, *options: str) -> tuple[dict[str, Any], str]:
-    """Run it for six seconds; returns its document and what it said."""
-    command = [sys.executable, "-m", "tidegate", "demo", "--json", "--seconds", "6"]
+    """Run it for four seconds; returns its document and what it said."""
+    command = [sys.executable, "-m", "tidegate", "demo", "--json", "--seconds", "4"]
     command += ["--rate", "constant:100", "--master", "local[4]", *options]
     environment = os.environ | {"PYTHONPATH": str(SOURCE), "TMPDIR": str(directory)}
     run = subprocess.run(
@@ -25,7 +25,7 @@ def demo(directory: Path, *options: str) -> tuple[dict[str, Any], str]:
 
 def test_the_command_prints_one_document_and_draws_a_picture(tmp_path: Path) -> None:
     document, said = demo(tmp_path, "--picture", "out/demo.html")
-    assert document["rows"] == document["arrived"] == 600
+    assert document["rows"] == document["arrived"] == 400
     assert document["verified"] is True
     assert document["shed"] == 0
     assert document["target_ms"] == 2000
@@ -39,6 +39,6 @@ def test_the_command_prints_one_document_and_draws_a_picture(tmp_path: Path) -> 
 def test_the_load_through_a_broker_is_counted_as_well(kafka_jars: None, tmp_path: Path) -> None:
     document, _ = demo(tmp_path, "--kafka", "--picture", "")
     assert document["kafka"] is True and document["verified"] is True
-    assert document["rows"] == document["arrived"] == 600
+    assert document["rows"] == document["arrived"] == 400
     assert {"within_target", "p95_ms", "core_seconds", "static_core_seconds"} <= document.keys()
     assert list(tmp_path.glob("tidegate-kafka-*")) == [], "the broker's files are gone"

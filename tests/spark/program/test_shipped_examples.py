@@ -3,7 +3,6 @@
 import json
 import signal
 import socket
-import subprocess
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from tests.helpers.program import (
     SHIPPED,
@@ -18,6 +18,7 @@ from tests.helpers.program import (
     tidegate_run,
     words_counted,
 )
+from tidegate.cli import app
 from tidegate.recording import read_records
 from tidegate.spark.kafka.broker import Broker
 from tidegate.spark.kafka.producer import ProducerProcess
@@ -53,16 +54,11 @@ def lines_for_everybody(lines: list[str]) -> Iterator[int]:
 
 def assert_explained(directory: Path, name: str) -> None:
     """`explain` tells of a change, and `replay` decides as it was recorded."""
-    records = read_records(directory / "out" / "run" / name)
+    place = directory / "out" / "run" / name
+    records = read_records(place)
     for command in ("explain", "replay"):
-        words = tidegate_run()[:-1]
-        told = subprocess.run(
-            [*words, command, f"out/run/{name}", "--json"],
-            cwd=directory,
-            capture_output=True,
-            text=True,
-        )
-        assert told.returncode == 0, told.stderr
+        told = CliRunner().invoke(app, [command, str(place), "--json"], catch_exceptions=False)
+        assert told.exit_code == 0, told.stderr
         document = json.loads(told.stdout)
         if command == "explain":
             assert "cores 2 to 1" in told.stdout
@@ -92,7 +88,7 @@ def test_words_of_a_topic_are_all_counted_and_the_connector_is_brought(
     broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     script = str(SHIPPED / "structured_kafka_wordcount.py")
-    load = TopicLoad.of("constant:200", "zipf:15,0.8", seconds=5.0, seed=3, form="key")
+    load = TopicLoad.of("constant:200", "zipf:15,0.8", seconds=2.0, seed=3, form="key")
     options = [*CLUSTER, "--scale-in-after", "1s"]
     command = tidegate_run(*options, script, broker.servers, "subscribe", topic)
     with RunningProgram(tmp_path, command) as program:

@@ -16,7 +16,7 @@ FIELDS = {"app", "policy", "qos", "cost_vs_truth", "cost_vs_peak", "max_backlog"
 
 @pytest.fixture
 def trace(tmp_path: Path) -> Path:
-    minutes = np.arange(240)
+    minutes = np.arange(150)
     counts = (3000 + 1500 * np.sin(minutes / 30.0)).astype(int)
     path = tmp_path / "trace.csv"
     lines = (f"{minute},{count}" for minute, count in zip(minutes, counts, strict=True))

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.signal import lfilter
 
 from tidegate.errors import AskedWrongly
 from tidegate.forecast import arma, arma_likelihood
@@ -12,6 +11,8 @@ from tidegate.forecast.arma import Arma, ArmaFitter, ArmaForecaster
 
 
 def simulated(phi, theta, n=100, seed=0):
+    from scipy.signal import lfilter
+
     shocks = np.random.default_rng(seed).standard_normal(n + 200)
     return lfilter(np.r_[1, np.array(theta)], np.r_[1, -np.array(phi)], shocks)[200:]
 

@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy.stats import spearmanr
 
 from tidegate.benching import Aim, at_least, at_most
 from tidegate.papers.drs.runs import K_MAX
@@ -72,6 +71,9 @@ class SplitSojourns:
 
 def spearman(one: Sequence[float], other: Sequence[float]) -> float:
     """The rank correlation of two series; not a number below three points."""
+    # Imported here because scipy.stats takes a second to import, and `tidegate paper` lists first.
+    from scipy.stats import spearmanr
+
     return float(spearmanr(one, other).statistic) if len(one) > 2 else math.nan
 
 

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-pytest.importorskip("river")
-
 from tests.unit.apps.vht.by_hand import ByHand
 from tidegate.apps.vht.instances import Instances
 from tidegate.apps.vht.options import VhtOptions
-from tidegate.apps.vht.river_tree import river_predictions
 from tidegate.apps.vht.verdict import judged
 
 
 def test_as_accurate_as_rivers_tree() -> None:
+    pytest.importorskip("river")
+    from tidegate.apps.vht.river_tree import river_predictions
+
     run = ByHand(Instances(VhtOptions(), seed=1))
     while run.first < 20_000:
         run.learn(2000)

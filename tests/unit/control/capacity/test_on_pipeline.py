@@ -3,11 +3,11 @@
 import dataclasses
 import json
 import math
+from statistics import NormalDist
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import norm
 
 from tests.helpers.pipeline_worlds import measured
 from tidegate.control.assemble import new_controller
@@ -59,7 +59,7 @@ def test_a_steady_load_gets_the_cores_of_equations_4_and_8(rate: float, qos: flo
     def first(enough: list[bool]) -> int:
         return next((m for m, yes in zip(counts, enough, strict=True) if yes), BOUNDS.most)
 
-    chances = [norm.sf((rate - float(curve.mean(m))) / deviation) for m in counts]
+    chances = [1.0 - NormalDist(float(curve.mean(m)), deviation).cdf(rate) for m in counts]
     sure = [abs(chance - qos) > 1e-9 for chance in chances]
     if all(sure):
         known = first([chance >= qos for chance in chances])

@@ -182,7 +182,7 @@ def test_the_first_decision_after_a_restart_is_as_good_as_the_last_before_it() -
     assert fresh.decision.cores is None, "without memory nothing is known"
 
 
-def planned(keeping: bool, ticks: int = 3000) -> list[float]:
+def planned(keeping: bool, ticks: int = 1500) -> list[float]:
     """What is planned for, at a horizon of 90 s, while what was learned is kept every 10 s."""
     ahead, found = LoadForecast(), []
     for tick in range(ticks):
@@ -275,7 +275,7 @@ def test_a_first_row_after_months_does_not_bring_back_the_old_load() -> None:
 def test_another_tick_keeps_the_minutes_and_drops_what_was_learned_by_tick() -> None:
     """Learned by ticks of 1 s, restarted with ticks of 10 s: the horizon stays 90 s and a batch."""
     before = controller()
-    last = simulate(world(constant(3000.0), seconds=400.0), before).records[-1]
+    last = simulate(world(constant(3000.0), seconds=200.0), before).records[-1]
     after = controller()
     after.recall(strict(before.learned()), last.measurement.at_s + 10.0)
     policy = _latency(after)

@@ -81,16 +81,16 @@ def test_what_is_absorbed_is_just_within_the_goal(rate: float, cores: int, goal_
 
 
 def reserves(leaps: bool) -> list[float]:
-    """The surge that the plan of each minute has a reserve for, in ten minutes of load."""
+    """The surge that the plan of each minute has a reserve for, in eight minutes of load."""
     changes = [(0.0, 1500.0)]
     if leaps:
-        for begin_s in range(60, 600, 60):
+        for begin_s in range(60, 480, 60):
             changes += [(float(begin_s), 3000.0), (begin_s + 20.0, 1500.0)]
     segment = SimulatedSegment(
         fixed_s=0.5, per_task_s=0.002, stages=(Stage(name="work", work_s=0.007),)
     )
     world = World(
-        segments=(segment,), profile=steps(changes), seconds=600.0, cores=16, prompt=False
+        segments=(segment,), profile=steps(changes), seconds=480.0, cores=16, prompt=False
     )
     assembly = Assembly(target=Target(2.0), bounds=Bounds(1, 64))
     records = simulate(world, new_controller(assembly)).records

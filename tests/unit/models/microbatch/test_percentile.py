@@ -13,7 +13,7 @@ from tidegate.models.microbatch.percentile import SojournTime, Way
 SHARES = (0.5, 0.95, 0.99)
 
 
-def drawn(sojourn: SojournTime, count: int = 400_000) -> np.ndarray:
+def drawn(sojourn: SojournTime, count: int = 200_000) -> np.ndarray:
     """Sojourns of single rows, drawn by the definition; long spans hold more rows."""
     random = np.random.default_rng(3)
     span_s, spread = sojourn.ways[0].span_s, sojourn.ways[0].spread

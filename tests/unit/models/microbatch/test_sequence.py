@@ -88,7 +88,7 @@ def test_one_segment_has_the_simulated_mean_and_percentiles(
     assert station.percentile(CORES, 0.5) == pytest.approx(measured.p50_s, rel=0.06)
 
 
-@settings(max_examples=8, deadline=None, derandomize=True)
+@settings(max_examples=5, deadline=None, derandomize=True)
 @given(costs=st.lists(COST, min_size=2, max_size=2), noise=st.floats(0.04, 0.1))
 @example(costs=[(0.4, 0.6), (0.1, 0.2)], noise=0.0)
 @example(costs=[(0.1, 0.2), (0.4, 0.6)], noise=0.05)

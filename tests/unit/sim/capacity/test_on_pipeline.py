@@ -89,7 +89,7 @@ def test_the_controller_is_the_one_that_spark_assembles(name: str) -> None:
 def test_the_latency_policy_keeps_its_target_and_the_qos_of_machines() -> None:
     """Cores take two minutes to come, as machines do."""
     one = body()
-    run = run_on_pipeline("latency", one, PipelineSettings())
+    run = run_on_pipeline("latency", one, PipelineSettings(tick_s=20.0))
     found = score("latency", 0, one, run)
     assert found.within_target is not None and found.within_target > 90.0
     assert found.qos > 95.0
@@ -101,7 +101,7 @@ def test_policies_of_both_bodies_stand_side_by_side() -> None:
     names = [*policies("latency"), *policies("priced-capacity"), *policies("pipeline:mst-priced")]
     assert names == ["latency", "priced-capacity", "pipeline:priced-capacity"]
     assert [runs_on_pipeline(name) for name in names] == [True, False, True]
-    shared = TraceForecasts(TRACE)
+    shared = TraceForecasts(TRACE[:80])
     quick = PipelineSettings(tick_s=60.0)
     scores = list(grid(shared, names[:2], [GREP], 1, 0.95, processes=1, pipeline=quick))
     assert [one.within_target is None for one in scores] == [False, True]

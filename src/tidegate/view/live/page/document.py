@@ -43,7 +43,7 @@ class PageSession:
     """The page in one browser: made for its address, then brought up to date."""
 
     def __init__(self, document: Any, feeds: Sequence[Feed], pipeline: str, plot: str) -> None:
-        self._feeds = feeds
+        self._document, self._feeds = document, feeds
         named = [feed for feed in feeds if feed.name == pipeline]
         chosen = named or list(feeds)
         kinds = [kind for kind in PANELS if kind.name == plot]
@@ -54,18 +54,20 @@ class PageSession:
             sources.update()
         self._panels: list[PagePanel] = []
         sections = []
-        for place, sources in enumerate(self._sources):
-            for kind in kinds:
-                panel = kind(sources)
-                panel.root.name = kind.name if len(chosen) == 1 else f"{kind.name}-{place}"
-                self._panels.append(panel)
-                sections.append(_section(panel, many=len(chosen) > 1))
-                document.add_root(panel.root)
-        self._nav = part()
-        self._nav.name, self._nav.styles = "nav", {"width": "auto"}
-        document.add_root(self._nav)
-        self._narrowed = bool(named) or (bool(plot) and len(kinds) == 1)
-        self.update(everything=True)
+        # Bokeh looks for all models of a document at every change, unless its models are frozen.
+        with document.models.freeze():
+            for place, sources in enumerate(self._sources):
+                for kind in kinds:
+                    panel = kind(sources)
+                    panel.root.name = kind.name if len(chosen) == 1 else f"{kind.name}-{place}"
+                    self._panels.append(panel)
+                    sections.append(_section(panel, many=len(chosen) > 1))
+                    document.add_root(panel.root)
+            self._nav = part()
+            self._nav.name, self._nav.styles = "nav", {"width": "auto"}
+            document.add_root(self._nav)
+            self._narrowed = bool(named) or (bool(plot) and len(kinds) == 1)
+            self.update(everything=True)
         what, name = "pipeline", chosen[0].name if chosen else "none yet"
         if len(chosen) > 1:
             what, name = "pipelines", "all pipelines"
@@ -79,11 +81,12 @@ class PageSession:
     def update(self, everything: bool = False) -> None:
         """Show what is new; `everything` also looks at what cannot have changed."""
         fresh = {id(sources) for sources in self._sources if sources.update()}
-        for panel in self._panels:
-            # The headline also says that nothing came, so it is always looked at.
-            if everything or id(panel.sources) in fresh or isinstance(panel, HeadlinePanel):
-                panel.update()
-        show(self._nav, self._links())
+        with self._document.models.freeze():
+            for panel in self._panels:
+                # The headline also says that nothing came, so it is always looked at.
+                if everything or id(panel.sources) in fresh or isinstance(panel, HeadlinePanel):
+                    panel.update()
+            show(self._nav, self._links())
 
     def _links(self) -> str:
         """Links to every pipeline of the page, which may have come since."""
