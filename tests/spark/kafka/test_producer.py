@@ -115,14 +115,14 @@ def test_a_port_that_another_takes_meanwhile_is_replaced(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        free, asked = broker_module._free_ports, []
+        free, asked = broker_module.free_ports, []
 
         def first_taken(count: int) -> list[int]:
             asked.append(count)
             found = free(count)
             return [port, *found[1:]] if len(asked) == 1 else found
 
-        monkeypatch.setattr(broker_module, "_free_ports", first_taken)
+        monkeypatch.setattr(broker_module, "free_ports", first_taken)
         with Broker() as other:
             assert other.servers != f"127.0.0.1:{port}"
     assert len(asked) == 2

@@ -105,7 +105,10 @@ def test_a_bottleneck_that_moves_is_named_within_three_ticks(spark, tmp_path, wa
     assert records == list(loop.records)
     last = next(record.bottleneck for record in reversed(records) if record.bottleneck)
     assert last.tasks == 2
-    assert "`parse`: 2 tasks" in last.words
+    assert (
+        "`parse` would be the first to limit the pipeline" in last.words
+        and "its 2 tasks" in last.words
+    )
 
 
 def test_the_flow_policy_widens_the_operator_that_limits(spark, tmp_path, wait_for) -> None:

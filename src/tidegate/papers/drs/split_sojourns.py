@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-
 from tidegate.benching import Aim, at_least, at_most
 from tidegate.papers.drs.runs import K_MAX
 from tidegate.papers.figure import Compared, Findings
