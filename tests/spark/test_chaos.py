@@ -107,7 +107,7 @@ class Chaos:
         assert done, self.log(name)
 
     def lose_an_executor(self) -> None:
-        """One is killed in the middle of a batch; the driver goes on, and reads what comes later."""
+        """One is killed in the middle of a batch; the driver goes on and reads what comes later."""
         self.add(3)
         self.want(2)
         with self.driver("alone") as process:
