@@ -43,7 +43,7 @@ def look(place: Durable, name: str, expected: bytes) -> HostAnswer:
     except Missing:
         return HostAnswer(host, "the file is not there")
     except (OSError, TidegateError, pa.ArrowException) as error:
-        return HostAnswer(host, str(error).strip().splitlines()[0])
+        return HostAnswer(host, (str(error).strip() or type(error).__name__).splitlines()[0])
     return HostAnswer(host, "" if found == expected else "another file is there")
 
 

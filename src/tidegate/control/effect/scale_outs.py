@@ -102,7 +102,11 @@ class ScaleOutWatch:
         useless = [
             (name, series, compared)
             for name, series, compared in judged
-            if compared.has_none and series.late and series.times + self._tried >= TIMES
+            if compared.has_none
+            and series.late
+            and series.times + self._tried >= TIMES
+            # The same cores may also have been divided differently, which is no scale-out.
+            and measurement.cores_asked > series.before.cores
         ]
         if useless:
             self._find(measurement, *max(useless, key=lambda one: one[1].times), load)
@@ -163,7 +167,8 @@ class ScaleOutWatch:
             why=cause.why,
             again_s=self._again_s,
         )
-        self._then = _Then(load, series.after[-1].imbalance, watch.partitions)
+        imbalance = watch.imbalance or series.after[-1].imbalance
+        self._then = _Then(load, imbalance, watch.partitions)
         self._other_bottleneck = 0
         self._begin_anew(tried=0)
 

@@ -140,7 +140,11 @@ class PipelineModel:
 
     def only_cold(self, measurement: Measurement) -> bool:
         """Whether the cost of a segment is known from cold batches alone, and so is too high."""
-        return any(self.segment(one.name).only_cold for one in measurement.segments)
+        # A query that fell silent after its first batches says nothing about the others.
+        busy = [one for one in measurement.segments if one.arrival_rate > 0.0 or one.backlog_rows]
+        return any(self.segment(one.name).only_cold for one in measurement.segments) and all(
+            self.segment(one.name).only_cold for one in busy
+        )
 
     def starts_up(self, measurement: Measurement) -> bool:
         """Whether workers that have just come still start, in a batch that waits for them."""

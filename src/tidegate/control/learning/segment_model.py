@@ -86,12 +86,12 @@ class SegmentModel:
             if self.left_out == NEW_TASKS and expected_s is not None and batch.tasks > before > 0:
                 more_s = max(batch.duration_s - expected_s, 0.0) / (batch.tasks - before)
                 self.start_up_s = self._start_up.update(more_s)
+            if self.left_out is None and batch.rows > 0:
+                self._forget_cold()
             if self.cost is None and self.left_out in (NEW_TASKS, NEW_EXECUTORS):
                 self.left_out = None  # a batch that ran a little long is better than no batch
             if self.left_out == COLD and self._only_cold:
                 self.left_out = None  # it ran long, but says more than nothing
-            elif self.left_out is None and batch.rows > 0:
-                self._forget_cold()
             if self.left_out is not None or batch.rows <= 0:
                 continue
             if batch.busy_s is not None:

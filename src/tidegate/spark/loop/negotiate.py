@@ -222,6 +222,8 @@ class ExecutorNegotiator:
         if waited_s <= 3 * usual_s:
             return None
         missing = executors - len(self._staying())
+        if missing <= 0:
+            return None  # all have come, and are being warmed up
         return (
             f"{missing} of {executors} executors requested {waited_s:.0f} s ago have not started "
             f"(usual: {usual_s:.0f} s); the cluster may be full"

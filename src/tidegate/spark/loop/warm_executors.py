@@ -114,7 +114,10 @@ class WarmExecutors:
         if late:
             _log.info("executors %s count although they are not warm yet", ", ".join(late))
         if hangs:
-            self._give_up()
+            try:
+                self._give_up()
+            except Exception as error:
+                _log.debug("a warm-up could not be cancelled: %s", reason(error))
         if new and wanted:
             self._background(lambda: self._warm_up(new))
         with self._lock:

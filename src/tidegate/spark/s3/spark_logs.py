@@ -14,6 +14,7 @@ that Spark brings for its generated code, so that the package holds no compiled 
 import atexit
 import shutil
 import tempfile
+import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,6 +34,8 @@ SOURCE = Path(__file__).with_name("ConditionalCheckpointFileManager.java")
 WRITER = f"org.tidegate.spark.{SOURCE.stem}"
 _SETTING = "spark.sql.streaming.checkpointFileManagerClass"
 _CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing"
+_ONE_AT_A_TIME = threading.RLock()
+"""Two starts in two threads would each put back what the other has set."""
 
 
 @contextmanager
@@ -42,18 +45,19 @@ def logs_on(session: SparkSession, place: Durable) -> Iterator[None]:
     A query takes a copy of its session's settings when it starts, so those of the session are put
     back at the end: other queries may log to a local disk.
     """
-    wanted = _settings(session, place) if is_s3(place.url) else {}
-    before = {name: session.conf.get(name, None) for name in wanted}
-    for name, value in wanted.items():
-        session.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, old in before.items():
-            if old is None:
-                session.conf.unset(name)
-            else:
-                session.conf.set(name, old)
+    with _ONE_AT_A_TIME:
+        wanted = _settings(session, place) if is_s3(place.url) else {}
+        before = {name: session.conf.get(name, None) for name in wanted}
+        for name, value in wanted.items():
+            session.conf.set(name, value)
+        try:
+            yield
+        finally:
+            for name, old in before.items():
+                if old is None:
+                    session.conf.unset(name)
+                else:
+                    session.conf.set(name, old)
 
 
 def _settings(session: SparkSession, place: Durable) -> dict[str, str]:

@@ -64,8 +64,15 @@ class OpenLayers:
             self._checked.add(mark)
 
     def is_time(self, directory: str, batch_id: int) -> bool:
-        """Whether to look again for pieces of a directory that are no longer needed."""
-        last = self._looked.setdefault(directory, batch_id)
+        """Whether to look again for pieces of a directory that are no longer needed.
+
+        A process that has not looked yet does so in certain batches: where batches are rare, Spark
+        ends its Python workers between them, and no process sees many.
+        """
+        last = self._looked.get(directory)
+        if last is None:
+            self._looked[directory] = batch_id
+            return batch_id % _LOOK_EVERY == 0
         if abs(batch_id - last) < _LOOK_EVERY:
             return False
         self._looked[directory] = batch_id

@@ -17,6 +17,8 @@ from tidegate.control.operator_tasks import most_of
 
 _ANY = 1 << 20
 """More cores than there ever are: finds what the target would need without a maximum."""
+_HOPELESS = 256
+"""After so many more cores that are all too few, the search goes another way."""
 _AGAIN = 2
 """How often the cores are looked for again with the imbalance that is expected on them."""
 
@@ -79,7 +81,10 @@ class Search:
             while cores > 1 and latency_s(cores - 1) <= goal_s:
                 cores -= 1
             return Enough(cores)
+        hopeless = cores + _HOPELESS
         while cores < most:
+            if cores >= hopeless and math.isinf(at_s):
+                return None
             next_s = latency_s(cores + 1)
             if math.isfinite(at_s) and next_s >= at_s:
                 return None
