@@ -66,7 +66,9 @@ def test_the_slowest_query_comes_first_with_what_its_time_went_to(records: list[
 def test_executors_are_counted_as_executors(records: list[Record]) -> None:
     told = explain(records).cores
     assert told.per_executor == 2
-    assert told.words.startswith("1 to 7 executors of 2 cores were asked for, ")
+    least, most = (cores // 2 for cores in told.asked)
+    assert 1 <= least < most
+    assert told.words.startswith(f"{least} to {most} executors of 2 cores were asked for, ")
     assert "new ones took 6 s to come" in told.words
     busy = told.mean_busy
     assert busy is not None and busy < told.mean_granted

@@ -133,7 +133,7 @@ class NoticeDetector:
         bounds = self._assembly.get("bounds") or {"least": 0, "most": 0}
         least, most = int(bounds["least"]), int(bounds["most"])
         whole = int(self._assembly.get("cores_per_executor", 1))
-        most = max(most // whole, 1) * whole  # executors come whole
+        most = most // whole * whole or most  # executors come whole
         dry_run = (self._assembly.get("limits") or {}).get("dry_run", False)
         tick = record.measurement
         at_most = (
