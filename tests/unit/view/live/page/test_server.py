@@ -14,6 +14,8 @@ from tidegate.view.live.page.address import PageAddress
 from tidegate.view.live.page.server import Page
 from tidegate.view.live.page.shared import check_page, place_on_page
 
+PATIENCE_S = 120.0
+
 
 class TokenAddress(PageAddress):
     """An address that asks for a token, although it is on loopback."""
@@ -43,7 +45,7 @@ def guarded() -> Iterator[Page]:
 def got(url: str, **headers: str) -> tuple[int, str]:
     request = urllib.request.Request(url, headers=headers)
     try:
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as refused:
         return refused.code, refused.read().decode()
@@ -88,7 +90,7 @@ def test_nothing_can_be_changed(page: Page) -> None:
     for path in ("", "metrics"):
         request = urllib.request.Request(page.url + path, data=b"cores=1", method="POST")
         with pytest.raises(urllib.error.HTTPError) as refused:
-            urllib.request.urlopen(request, timeout=20)
+            urllib.request.urlopen(request, timeout=PATIENCE_S)
         assert refused.value.code == 405
 
 
@@ -122,7 +124,7 @@ def test_pipelines_with_the_same_port_share_a_page_until_the_last_leaves() -> No
         assert got(second.page.url)[0] == 200
         second.leave()
     with pytest.raises(urllib.error.URLError):
-        urllib.request.urlopen(second.page.url, timeout=20)
+        urllib.request.urlopen(second.page.url, timeout=PATIENCE_S)
     assert shared._PAGES == {}
 
 
