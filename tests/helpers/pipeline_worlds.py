@@ -79,7 +79,7 @@ def measured(
     rows: int | None = None,
     saturated: bool = False,
     stale: str | None = None,
-    grant_s: float | None = None,
+    grant_s: float | None = 0.0,
 ) -> Measurement:
     """A measurement of one segment with one map operator and one batch per tick."""
     at_s = 1_700_000_000.0 + tick

@@ -22,7 +22,7 @@ NODES, HOURS = 40, 0.75
 def test_the_target_is_held_on_a_cluster_on_which_things_go_wrong() -> None:
     load = scale.load_of(NODES, HOURS, 8.0)
     cluster = dataclasses.replace(
-        scale.faulty(NODES, HOURS, speculation=1.5), failures_a_day=3.0, slow_a_day=3.0
+        scale.faulty(NODES, HOURS, speculation=1.5), failures_a_day=6.0, slow_a_day=12.0
     )
     day = scale.run_day(load, 3600.0 * HOURS, cluster, shards=256)
     assert day.counts.failed >= 1 and day.counts.slow >= 1

@@ -17,6 +17,13 @@ class Constraints:
     """What the user allows."""
     share: int | None = None
     """Cores that the application's other pipelines leave to this one; None when it is alone."""
+    step: int = 1
+    """Cores come and go in multiples of this: those of a whole executor."""
+
+    def whole(self, cores: int) -> int:
+        """So many cores in whole executors, rounded up; down where the maximum is lower."""
+        step = self.step
+        return max(min(-(-cores // step), self.allowed.most // step), 1) * step
 
     @property
     def allowed(self) -> Bounds:

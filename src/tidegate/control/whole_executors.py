@@ -13,7 +13,8 @@ class WholeExecutors(Wrapper):
     """The inner policy, with cores in multiples of an executor's cores.
 
     Without it, a policy that finds 3 of 4 cores enough would try to release one at every tick, in
-    vain where an executor has two.
+    vain where an executor has two. The inner policy is told of the multiple, so that it can divide
+    whole executors among its tasks by itself.
     """
 
     def __init__(self, inner: Policy, cores_per_executor: int) -> None:
@@ -22,6 +23,7 @@ class WholeExecutors(Wrapper):
 
     def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
         """The inner decision, in whole executors; if the number stays the same, it holds."""
+        constraints = dataclasses.replace(constraints, step=self._cores)
         decision = self._inner.decide(measurement, constraints)
         if decision.cores is None:
             return decision

@@ -127,7 +127,7 @@ class LatencyPolicy:
         self._beliefs["bias"] = self._calibration.bias
         self._beliefs["percentile_ratio"] = self._calibration.ratio
         self._beliefs |= self._model.beliefs()
-        decision = self._compare(measurement, ahead, allowed)
+        decision = self._compare(measurement, ahead, constraints)
         if self._model.only_cold(measurement):
             decision = self._first_batches.bounded(decision, measurement, ahead, allowed)
         return decision
@@ -170,8 +170,12 @@ class LatencyPolicy:
         batch_s = max((warm_duration_s(batch) for batch in batches), default=measurement.step_s)
         return self._options.grant_s(measurement.grant_s) + batch_s
 
-    def _compare(self, measurement: Measurement, ahead: LoadAhead, allowed: Bounds) -> Decision:
+    def _compare(
+        self, measurement: Measurement, ahead: LoadAhead, constraints: Constraints
+    ) -> Decision:
+        allowed = constraints.allowed
         plan = self._planner.plan(measurement, ahead, allowed)
+        plan = self._in_whole_executors(measurement, plan, constraints)
         current = {segment.name: max(segment.tasks, 1) for segment in measurement.segments}
         behind = self._calibration.behind(measurement)
         plan = self._with_backlog_note(measurement, plan, allowed, behind=behind)
@@ -186,6 +190,9 @@ class LatencyPolicy:
         waiting = measurement.cores_granted < asked
         if waiting and plan.total <= asked:
             use = self._use_granted(measurement, plan, allowed)
+            if use is None and plan.total < measurement.cores_granted and not behind:
+                # What is still to come may never come: a full queue must not hold what is idle.
+                return self._scale_in(measurement, plan, expected_s, allowed)
             return use or _said(hold(f"{asked} cores are asked for and on their way"), plan)
         short = expected_as_target_s > self._calibration.goal_s or behind
         if short and plan.limit is not None:
@@ -222,6 +229,20 @@ class LatencyPolicy:
         if use is not None:
             return use
         return self._scale_in(measurement, plan, expected_s, allowed)
+
+    def _in_whole_executors(
+        self, measurement: Measurement, plan: Plan, constraints: Constraints
+    ) -> Plan:
+        """The plan on all cores of its executors: a task more costs nothing there.
+
+        A plan for a part of an executor would be taken back at the next tick, when the rest of its
+        cores is found idle, and every change of tasks makes a batch longer.
+        """
+        cores = constraints.whole(plan.total)
+        if cores <= plan.total:
+            return plan
+        wider = self._planner.enlarged(measurement, plan, cores, constraints.allowed)
+        return dataclasses.replace(plan, cores=wider.cores, latency_s=wider.latency_s)
 
     def _with_backlog_note(
         self, measurement: Measurement, plan: Plan, allowed: Bounds, *, behind: bool
@@ -337,7 +358,8 @@ class LatencyPolicy:
         """Ask for the plan's cores; tasks change at once, unless cores take long to be granted."""
         cores = plan.total
         grows = cores > measurement.cores_granted
-        slow = measurement.grant_s is not None and measurement.grant_s > 2 * measurement.step_s
+        # Until a grant has been seen, nobody knows. Tasks without a core would wait for one.
+        slow = measurement.grant_s is None or measurement.grant_s > 2 * measurement.step_s
         tasks = {} if grows and slow else tasks_on(measurement, plan.cores)
         wanted = None if cores == measurement.cores_asked else cores
         if wanted is None and not tasks:

@@ -68,7 +68,8 @@ class PipelineSimulation:
             self.cluster = SimulatedCluster(world.cluster, world.cores)
             self._asked, self._granted = self.cluster.asked, self.cluster.cores
         self._grants: list[tuple[float, int]] = []
-        self._observed_grant_s: float | None = None
+        at_once = world.cluster is None and world.grant_s <= 0.0
+        self._observed_grant_s: float | None = 0.0 if at_once else None
         self._now_s = 0.0
         self._core_seconds = 0.0
         self._moves = 0

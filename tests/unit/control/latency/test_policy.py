@@ -89,6 +89,16 @@ def test_a_slow_grant_makes_scale_in_wait_longer_and_tasks_wait_for_cores() -> N
     assert policy.decide(come).tasks == {"work": 12}
 
 
+def test_idle_cores_are_released_though_others_that_were_asked_for_never_come() -> None:
+    """A full queue grants 10 of 12 cores and no more; after a while 2 or 3 are enough."""
+    policy = taught(latency_policy(TARGET_S, BOUNDS, LatencyOptions(scale_in_after_s=8.0)))
+    ticks = [steady(30 + n, 1150.0, 10) for n in range(12)]
+    decisions = [policy.decide(dataclasses.replace(one, cores_asked=12)) for one in ticks]
+    lets_go = [index for index, one in enumerate(decisions) if one.cores is not None]
+    assert lets_go and lets_go[0] >= 7
+    assert (decisions[lets_go[0]].cores or 0) <= 3
+
+
 def wishes_of_six_ticks(cores: int, rate: float, **changes: float) -> list[int]:
     policy = taught(latency_policy(TARGET_S, BOUNDS, LatencyOptions(scale_in_after_s=2.0)), until=9)
     decisions = [policy.decide(steady(tick, rate, cores, **changes)) for tick in range(40, 46)]
