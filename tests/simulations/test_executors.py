@@ -1,5 +1,7 @@
 """Cores that come as whole executors, some seconds after they are asked for."""
 
+import itertools
+
 from tests.helpers.pipeline_worlds import world
 from tidegate.control.assemble import new_controller
 from tidegate.control.assembly import Assembly
@@ -30,7 +32,7 @@ def test_a_part_of_an_executor_is_never_planned() -> None:
     for rate in (2500.0, 5500.0, 9000.0):
         found = run(rate)
         settled = [tasks(record) for record in found[40:]]
-        changes = sum(one != other for one, other in zip(settled, settled[1:], strict=False))
+        changes = sum(one != other for one, other in itertools.pairwise(settled))
         assert all(count % PER_EXECUTOR == 0 for count in settled)
         assert changes <= 2
 
