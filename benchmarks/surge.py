@@ -5,15 +5,18 @@ with few cores. `static peak` has the cores that the micro-batch model gives for
 and `static mean` those for the mean load. The oracle is the least that holds the target when the
 future is known, with the costs that the run of our policy learned. `tidegate whatif` is tried on
 the records of that run: how far its simulation is from what really happened.
+
+A run has little more than a minute that is judged, and one slow micro-batch in it costs several
+points. So our policy runs three times (`--runs 3`), and the aims are for the mean of its runs.
 """
 
+from statistics import fmean
 from typing import Any
 
 from tidegate.apps.surge import CORES, HIGH, LOW, TARGET_S, WARM_S, peak_cores, run_surge
 from tidegate.benching import Aim, Bench, Options, at_least, at_most
 from tidegate.commands.recorded_assembly import assembly_of_run
-from tidegate.commands.whatif_answer import answer
-from tidegate.control.record import Record
+from tidegate.commands.whatif_answer import Answer, answer
 from tidegate.sim.microbatch.oracle import Oracle
 from tidegate.spark.session import session
 from tidegate.view.summary import summarise
@@ -26,16 +29,17 @@ def run(options: Options) -> Bench:
     seconds = 60.0 if options.quick else 90.0
     peak = peak_cores()
     mean = max(CORES[0], round(peak * (LOW + (1 / 5 + 1 / 15) * (HIGH - LOW)) / HIGH))
+    again = int(options.extra.get("runs", 1 if options.quick else 3))
     contenders: list[tuple[str, str, int | tuple[int, int]]] = [
-        ("latency", "latency", CORES),
+        *[("latency", "latency", CORES)] * again,
         ("static peak", "static", peak),
         ("static mean", "static", mean),
         ("threshold", "threshold", CORES),
         ("spark dynamic allocation", "spark-dynamic-allocation", CORES),
     ]
     spark = session("local[16]", "bench-surge")
-    results: list[dict[str, Any]] = []
-    ours_records: list[Record] = []
+    runs: list[dict[str, Any]] = []
+    hindsight: list[Answer] = []
     options.progress.expect(_WARM_UP_S + seconds * len(contenders))
     options.progress.step(
         "warming up: the first contender is to find the JVM as the last one does", _WARM_UP_S
@@ -45,7 +49,7 @@ def run(options: Options) -> Bench:
         options.progress.step(f"{name}: {seconds:.0f} s of load", seconds)
         surge = run_surge(spark, seconds, policy=policy, cores=cores)
         found = summarise(surge.records, warm_up_s=WARM_S, static_cores=peak).document()
-        results.append(
+        runs.append(
             {
                 "policy": name,
                 "within_target": found["within_target"],
@@ -56,21 +60,24 @@ def run(options: Options) -> Bench:
             }
         )
         if name == "latency":
-            ours_records = surge.records
-    runs = list(results)
+            assembly = assembly_of_run(surge.records[0], None, None, None)
+            hindsight.append(answer(surge.records, assembly, assembly, warm_up_s=WARM_S))
+    results = list(runs)
+    for one in hindsight:
+        results += [
+            {
+                "policy": "oracle",
+                "within_target": round(one.oracle.within, 4),
+                "core_seconds": round(one.oracle.core_seconds, 1),
+            },
+            {"policy": "whatif, as it was", **one.again.document()},
+        ]
     by_name = {row["policy"]: row for row in runs}
-    assembly = assembly_of_run(ours_records[0], None, None, None)
-    found = answer(ours_records, assembly, assembly, warm_up_s=WARM_S)
-    least = found.oracle
-    results.append(
-        {
-            "policy": "oracle",
-            "within_target": round(least.within, 4),
-            "core_seconds": round(least.core_seconds, 1),
-        }
-    )
-    results.append({"policy": "whatif, as it was", **found.again.document()})
-    ours, still = by_name["latency"], by_name["static peak"]
+    ours = {
+        what: fmean(row[what] for row in runs if row["policy"] == "latency")
+        for what in ("within_target", "core_seconds")
+    }
+    still = by_name["static peak"]
     elastic = [by_name["threshold"], by_name["spark dynamic allocation"]]
     better = sum(
         ours["within_target"] >= other["within_target"]
@@ -88,10 +95,12 @@ def run(options: Options) -> Bench:
         results,
         [
             at_least(f"seconds within {TARGET_S:g} s", ours["within_target"], 0.98),
-            *against_oracle(ours["core_seconds"], least),
+            *against_oracle(ours["core_seconds"], *(one.oracle for one in hindsight)),
             at_most("core-seconds over static peak's", share, 0.6),
-            at_most("whatif: points off", abs(found.off_points), 3.0),
-            at_most("whatif: core-seconds off", abs(found.off_cost), 0.07),
+            at_most("whatif: points off", fmean(abs(one.off_points) for one in hindsight), 3.0),
+            at_most(
+                "whatif: core-seconds off", fmean(abs(one.off_cost) for one in hindsight), 0.07
+            ),
             at_least("elastic alternatives beaten on both", better, len(elastic)),
             at_most("elastic alternatives as good for as little", as_good, 0),
             Aim(
@@ -104,12 +113,16 @@ def run(options: Options) -> Bench:
     )
 
 
-def against_oracle(core_seconds: float, least: Oracle) -> list[Aim]:
-    """How near to the oracle, which has to hold the target itself.
+def against_oracle(core_seconds: float, *least: Oracle) -> list[Aim]:
+    """How near to the oracle of the same runs, which has to hold the target itself.
 
     Where no cores hold it, the oracle takes all of them, and is easy to come near to.
     """
     return [
-        at_most("core-seconds over the oracle's", core_seconds / least.core_seconds, 1.25),
-        at_least("the oracle's seconds within target", least.within, 0.99),
+        at_most(
+            "core-seconds over the oracle's",
+            core_seconds / fmean(one.core_seconds for one in least),
+            1.25,
+        ),
+        at_least("the oracle's seconds within target", min(one.within for one in least), 0.99),
     ]
