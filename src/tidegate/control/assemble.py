@@ -8,6 +8,7 @@ shedders by name; the names are resolved here.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from tidegate.control.all_notes import AllNotes
 from tidegate.control.allocation.drs import Drs, DrsFixed
 from tidegate.control.assembly import Assembly
 from tidegate.control.baselines.ds2 import Ds2
@@ -30,11 +31,14 @@ from tidegate.control.controller import Controller
 from tidegate.control.drs_options import drs_options
 from tidegate.control.effect.only_with_effect import OnlyWithEffect
 from tidegate.control.effect.scale_outs import ScaleOutWatch
+from tidegate.control.executors.unlike_notes import UnlikeNotes
 from tidegate.control.flow.bottleneck import BottleneckFinder
+from tidegate.control.flow.dealing import Dealing
 from tidegate.control.flow.policy import FlowPolicy
 from tidegate.control.latency.policy import LatencyPolicy
+from tidegate.control.learning.executor_speeds import ExecutorSpeeds
 from tidegate.control.learning.pipeline_model import PipelineModel
-from tidegate.control.names import PRICED, PRICED_BY_CYCLE, policy_name, shedder_name
+from tidegate.control.names import BASELINES, PRICED, PRICED_BY_CYCLE, policy_name, shedder_name
 from tidegate.control.policy import Policy
 from tidegate.control.policy_text import split_policy
 from tidegate.control.settings_change import settings_change
@@ -67,6 +71,10 @@ MACHINE_POLICIES: tuple[str, ...] = (
 )
 
 
+_NOT_DEALT = (FlowPolicy.name, *BASELINES)
+"""The flow policy deals rows itself, and settles after it; baselines are compared as they are."""
+
+
 def new_controller(assembly: Assembly) -> Controller:
     """A controller with nothing learned yet."""
     return _controller(assembly, PipelineModel())
@@ -89,6 +97,8 @@ def _controller(assembly: Assembly, model: PipelineModel) -> Controller:
         policy = WholeExecutors(policy, assembly.cores_per_executor)
     effects = ScaleOutWatch(model, assembly.target)
     policy = OnlyWithEffect(WithinShare(policy), effects)
+    if policy.name not in _NOT_DEALT:
+        policy = Dealing(policy)
     if assembly.shed is not None:
         policy = SheddingPolicy(
             policy,
@@ -99,6 +109,7 @@ def _controller(assembly: Assembly, model: PipelineModel) -> Controller:
             classes=assembly.classes,
             shed_backlog=assembly.shed_backlog,
         )
+    speeds = ExecutorSpeeds()
     return Controller(
         policy,
         bounds=assembly.bounds,
@@ -107,8 +118,8 @@ def _controller(assembly: Assembly, model: PipelineModel) -> Controller:
         learner=model,
         claim=Claimant(model, assembly.target.mean_s).claim,
         finder=BottleneckFinder(),
-        balancer=Balancer(),
-        noter=SourceNotes(),
+        balancer=Balancer(speeds=speeds),
+        noter=AllNotes(SourceNotes(), UnlikeNotes(speeds)),
         effects=effects,
         assembly=assembly.document(),
     )

@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+from tidegate.control.all_notes import Noter
 from tidegate.control.approval import Approve, Approved, approved_by
 from tidegate.control.bottleneck import Bottleneck
 from tidegate.control.bounds import Bounds
@@ -63,14 +64,6 @@ class Finder(Protocol):
 
     def find(self, measurement: Measurement) -> Bottleneck | None:
         """The bottleneck; None without load, or while the operators' costs are unknown."""
-        ...
-
-
-class Noter(Protocol):
-    """Sees every tick, and says what a person should know about it."""
-
-    def notes(self, measurement: Measurement) -> tuple[str, ...]:
-        """The notes for the tick's record."""
         ...
 
 

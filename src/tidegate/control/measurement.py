@@ -59,8 +59,12 @@ class OperatorMeasurement:
     task_bytes: float = 0.0
     """Mean size of what one of its tasks received in a batch."""
     task_rates: tuple[float, ...] = ()
-    """Rows per second that each task of a map completes while it works, by the executor that it ran
-    on; empty where one executor runs all of them, and for other operators."""
+    """Rows per second that each task completes while it works, by the executor that it ran on, 0
+    where that one has had no rows; empty where one executor runs all of them or places are not
+    known."""
+    executors: tuple[str, ...] = ()
+    """The executor that each task ran on last; empty while it is not known for the present tasks.
+    """
     preview: bool | None = None
     """Whether the rows of its next batch will be counted by shard before they are routed; None:
     that is not possible, because they do not come straight from a source or a channel."""

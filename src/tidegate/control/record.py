@@ -119,7 +119,7 @@ def _measurement(document: dict[str, Any]) -> Measurement:
     )
 
 
-_TUPLES = ("route", "shard_rows", "nodes", "inputs", "task_rates")
+_TUPLES = ("route", "shard_rows", "nodes", "inputs", "task_rates", "executors")
 
 
 def _operator(entry: dict[str, Any]) -> OperatorMeasurement:

@@ -36,7 +36,7 @@ class Dealer:
         """New shares for the maps that need them."""
         found = {}
         for one in measurement.operators:
-            if one.rows <= 0:
+            if one.rows <= 0 or (one.route and not one.dealt):  # rows follow their keys
                 continue
             shares = self._shares(one)
             if shares is not None:
@@ -50,7 +50,7 @@ class Dealer:
         Without the speed of every task there is nothing to deal by: one executor runs them all, or
         there is one task. Tasks that are kept in their places are then let go as if all were alike.
         """
-        if one.tasks < 2 or len(one.task_rates) != one.tasks:
+        if one.tasks < 2 or len(one.task_rates) != one.tasks or min(one.task_rates) <= 0.0:
             let_go = one.dealt and self._lasts(one.name, True, _EVEN_TICKS)
             return () if let_go else None
         ratio = max(one.task_rates) / min(one.task_rates)

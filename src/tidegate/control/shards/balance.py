@@ -7,6 +7,9 @@ squares. A shard hotter than a task's fair share bounds delta from below; it is 
 A shard that stays on its node moves no state (3.2: state is shared inside a node). If the tasks'
 nodes are known, a move inside the node of the fullest task is preferred, provided that it gains
 about as much as the best move, or brings that task down to theta.
+
+Where executors differ in speed, the load of a task is the time that its executor takes for it: all
+of the above holds for times.
 """
 
 import math
@@ -56,6 +59,8 @@ class Balance:
     """The hottest shard, if it keeps delta above theta."""
     crossing: int | None = None
     """How many of the moves leave their node; None if nodes are not known."""
+    by_speed: bool = False
+    """Whether the tasks differ in speed, so that the imbalance is one of times."""
 
     @property
     def worth_it(self) -> bool:
@@ -63,11 +68,23 @@ class Balance:
         return bool(self.moves) and self.after <= WORTH_IT * self.before
 
 
-def imbalance(loads: npt.ArrayLike, route: Sequence[int] | npt.ArrayLike, tasks: int) -> float:
-    """delta: the load of the fullest task over the mean; 1 if there is no load."""
+def imbalance(
+    loads: npt.ArrayLike,
+    route: Sequence[int] | npt.ArrayLike,
+    tasks: int,
+    speeds: Sequence[float] = (),
+) -> float:
+    """delta: the load of the fullest task over the mean; 1 if there is no load.
+
+    With the `speeds` of the tasks: the longest time over that of a perfect division.
+    """
     totals = np.bincount(np.asarray(route, np.int64), np.asarray(loads, np.float64), tasks)
-    mean = float(totals.mean())
-    return float(totals.max()) / mean if mean > 0.0 else 1.0
+    if not len(speeds):
+        mean = float(totals.mean())
+        return float(totals.max()) / mean if mean > 0.0 else 1.0
+    speed = np.asarray(speeds, np.float64)
+    mean = float(totals.sum() / speed.sum())
+    return float((totals / speed).max()) / mean if mean > 0.0 else 1.0
 
 
 def balance(
@@ -76,11 +93,13 @@ def balance(
     tasks: int,
     theta: float = THETA,
     nodes: Sequence[str] = (),
+    speeds: Sequence[float] = (),
 ) -> Balance:
     """Find moves that bring delta down to theta, or as close as moves of single shards can.
 
     `nodes` names the node of each task. With it, no more shards leave their node than without, and
-    delta is at most theta or what it would be without.
+    delta is at most theta or what it would be without. `speeds` are those of the tasks, where they
+    are not all alike.
     """
     load = np.ascontiguousarray(loads, np.float64)
     old = np.array(route, np.int64)
@@ -94,22 +113,27 @@ def balance(
         raise AskedWrongly(
             f"{len(nodes)} nodes for {tasks} tasks; give the node of each task, or none"
         )
-    before = imbalance(load, old, tasks)
-    mean = float(load.sum()) / tasks
+    if len(speeds) and (len(speeds) != tasks or not all(one > 0.0 for one in speeds)):
+        raise AskedWrongly(
+            f"{len(speeds)} speeds for {tasks} tasks; give one above 0 for each task, or none"
+        )
+    speed = np.asarray(speeds, np.float64) if len(speeds) else np.ones(tasks)
+    before = imbalance(load, old, tasks, speeds)
+    mean = float(load.sum()) / float(speed.sum())
     if before <= theta or mean <= 0.0:
-        return Balance({}, before, before, crossing=0 if nodes else None)
+        return Balance({}, before, before, None, 0 if nodes else None, len(speeds) > 0)
     hottest = int(np.argmax(load))
-    floor = float(load[hottest]) / mean
+    floor = float(load[hottest]) / (mean * float(speed.max()))
     aim = theta if floor <= theta else _NEAR_FLOOR * floor
     new = old.copy()
-    after = _refine(load, new, tasks, mean, aim, np.arange(tasks))
+    after = _refine(load, new, speed, mean, aim, np.arange(tasks))
     crossing = None
     if nodes:
         home = _numbered(nodes)
         crossing = _crossing(home, old, new)
         if crossing:
             near = old.copy()
-            reached = _refine(load, near, tasks, mean, aim, home)
+            reached = _refine(load, near, speed, mean, aim, home)
             fewer = _crossing(home, old, near)
             # The other order of moves may end at a higher delta; then keep the first result.
             if fewer < crossing and reached <= max(aim, after):
@@ -117,7 +141,7 @@ def balance(
     changed = np.flatnonzero(new != old)
     moves = {int(shard): int(new[shard]) for shard in changed}
     hot = HotShard(hottest, floor) if floor > theta else None
-    return Balance(moves, before, after, hot, crossing)
+    return Balance(moves, before, after, hot, crossing, len(speeds) > 0)
 
 
 def _numbered(nodes: Sequence[str]) -> npt.NDArray[np.int64]:
@@ -132,14 +156,18 @@ def _crossing(home: Any, old: Any, new: Any) -> int:
 
 
 @nb.njit(cache=True)
-def _refine(loads: Any, route: Any, tasks: int, mean: float, aim: float, home: Any) -> float:
-    """Move one shard per round, in place, and return delta; a task's shards are a linked list."""
+def _refine(loads: Any, route: Any, speed: Any, mean: float, aim: float, home: Any) -> float:
+    """Move one shard per round, in place, and return delta; a task's shards are a linked list.
+
+    `totals` are times: loads over the speeds of their tasks.
+    """
+    tasks = len(speed)
     totals = np.zeros(tasks)
     head = np.full(tasks, -1, np.int64)
     following = np.full(len(loads), -1, np.int64)
     for shard in range(len(loads)):
         task = route[shard]
-        totals[task] += loads[shard]
+        totals[task] += loads[shard] / speed[task]
         following[shard] = head[task]
         head[task] = shard
     while True:
@@ -148,14 +176,24 @@ def _refine(loads: Any, route: Any, tasks: int, mean: float, aim: float, home: A
         if totals[fullest] <= aim * mean:
             break
         best, best_before, best_left = _best_move(
-            loads, head[fullest], following, totals[fullest] - totals[emptiest]
+            loads,
+            head[fullest],
+            following,
+            totals[fullest] - totals[emptiest],
+            speed[fullest],
+            speed[emptiest],
         )
         if best < 0:
             break
         beside = _emptiest_beside(totals, home, fullest)
         if beside >= 0 and home[emptiest] != home[fullest]:
             near, near_before, near_left = _best_move(
-                loads, head[fullest], following, totals[fullest] - totals[beside]
+                loads,
+                head[fullest],
+                following,
+                totals[fullest] - totals[beside],
+                speed[fullest],
+                speed[beside],
             )
             larger = totals[beside] + near_left  # of the two, afterwards
             gain = totals[fullest] - totals[emptiest] - best_left
@@ -169,17 +207,20 @@ def _refine(loads: Any, route: Any, tasks: int, mean: float, aim: float, home: A
         following[best] = head[emptiest]
         head[emptiest] = best
         route[best] = emptiest
-        totals[fullest] -= loads[best]
-        totals[emptiest] += loads[best]
+        totals[fullest] -= loads[best] / speed[fullest]
+        totals[emptiest] += loads[best] / speed[emptiest]
     return float(totals.max() / mean)
 
 
 @nb.njit(cache=True)
-def _best_move(loads: Any, first: int, following: Any, gap: float) -> tuple[int, int, float]:
+def _best_move(
+    loads: Any, first: int, following: Any, gap: float, here: float, there: float
+) -> tuple[int, int, float]:
     """The shard of a task whose move lowers the larger of two tasks most; -1 if none does.
 
-    Also returned are the shard before it in the list, and how far the larger task afterwards lies
-    above the emptier one now, which is the quantity minimised.
+    `here` and `there` are the speeds of the fuller and the emptier task. Also returned are the
+    shard before it in the list, and how far the larger task afterwards lies above the emptier one
+    now, which is the quantity minimised.
     """
     best = -1
     best_before = -1
@@ -187,7 +228,7 @@ def _best_move(loads: Any, first: int, following: Any, gap: float) -> tuple[int,
     before = -1
     shard = first
     while shard >= 0:
-        left = max(gap - loads[shard], loads[shard])
+        left = max(gap - loads[shard] / here, loads[shard] / there)
         if loads[shard] > 0.0 and left < best_left * (1.0 - 1e-12):
             best, best_before, best_left = shard, before, left
         before = shard

@@ -1,7 +1,8 @@
 """Adds to the decision of each tick what concerns shards: which of them move, and when to preview.
 
 The loads of shards are learned from the batches before (`balance`). Where that is too late again
-and again, because hot keys change often, rows are counted before they are routed (`preview`).
+and again, because hot keys change often, rows are counted before they are routed (`preview`). Where
+executors differ in speed, shards are balanced by the time that they take there.
 """
 
 import dataclasses
@@ -9,11 +10,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tidegate.control.decision import Decision
+from tidegate.control.learning.executor_speeds import (
+    ExecutorSpeeds,
+    executor_words,
+    times_words,
+)
 from tidegate.control.measurement import Measurement, OperatorMeasurement
 from tidegate.control.shards.balance import THETA, Balance, ShardLoads, balance
 from tidegate.control.shards.preview import Previews
 from tidegate.control.shards.route import rescaled
 from tidegate.units import format_share
+
+_BLIND_TICKS = 10
+"""So long shards stay where they are if it is not known which task runs on which executor, while
+executors differ: they were put there by speed."""
 
 
 @dataclass(slots=True)
@@ -26,7 +36,11 @@ class Balancer:
     most_operators: int = 8
     """The most operators to balance in one tick, those with the most to gain first, so that a tick
     stays short."""
+    speeds: ExecutorSpeeds = field(default_factory=ExecutorSpeeds)
+    """How fast the executors are, learned here and told by others."""
     _loads: dict[str, ShardLoads] = field(default_factory=dict)
+    _blind: dict[str, int] = field(default_factory=dict)
+    """For how many ticks the places of an operator's tasks have not been known."""
     _previews: Previews = field(default_factory=Previews)
     _batches: int = 0
     _changed: bool = False
@@ -37,7 +51,10 @@ class Balancer:
         self._batches += sum(len(segment.batches) for segment in measurement.segments)
         self._changed = False
         self._previews.observe(measurement)
+        self.speeds.observe(measurement)
         for operator in measurement.operators:
+            blind = len(operator.executors) != operator.tasks
+            self._blind[operator.name] = self._blind.get(operator.name, 0) + 1 if blind else 0
             if any(operator.shard_rows):
                 loads = self._loads.setdefault(operator.name, ShardLoads(self.half_life_s))
                 loads.observe(operator.shard_rows, measurement.at_s)
@@ -84,14 +101,14 @@ class Balancer:
         balances, notes = self.moves(measurement, decision.tasks, now=bool(decision.tasks))
         preview, why = self._previews.changes(measurement)
         reason = "; ".join([decision.reason, *why])
+        operators = {one.name: one for one in measurement.operators}
         for name, found in balances.items():
             count = len(found.moves)
             shards = "1 shard" if count == 1 else f"{count} shards"
             away = f", {found.crossing} to another node" if found.crossing else ""
-            reason += (
-                f"; moving {shards} of '{name}'{away}: its fullest task then has"
-                f" {_more(found.after)} more than the mean instead of {_more(found.before)}"
-            )
+            reason += f"; moving {shards} of '{name}'{away}: {_outcome(found)}"
+            if found.by_speed:
+                reason += _slow_words(operators[name], self.speeds)
         moves = {name: found.moves for name, found in balances.items()}
         return dataclasses.replace(
             decision,
@@ -112,7 +129,30 @@ class Balancer:
         route = operator.route if tasks == operator.tasks else rescaled(operator.route, tasks)
         # With another number of tasks, it is not yet known where they will run.
         nodes = operator.nodes if len(operator.nodes) == tasks == operator.tasks else ()
-        return balance(loads, route, tasks, self.theta, nodes)
+        speeds = self._speeds_of(operator, tasks)
+        return None if speeds is None else balance(loads, route, tasks, self.theta, nodes, speeds)
+
+    def _speeds_of(self, operator: OperatorMeasurement, tasks: int) -> tuple[float, ...] | None:
+        """The speeds of its tasks, empty where they are alike; None: they will be known soon."""
+        if tasks != operator.tasks or not self.speeds.unlike:
+            return ()
+        if len(operator.executors) == tasks:
+            speeds = self.speeds.of(operator.executors)
+            return speeds if any(one != 1.0 for one in speeds) else ()
+        return None if self._blind.get(operator.name, 0) < _BLIND_TICKS else ()
+
+
+def _outcome(found: Balance) -> str:
+    before, after = _more(found.before), _more(found.after)
+    if found.by_speed:
+        return f"its slowest task then takes {after} longer than the mean instead of {before}"
+    return f"its fullest task then has {after} more than the mean instead of {before}"
+
+
+def _slow_words(operator: OperatorMeasurement, speeds: ExecutorSpeeds) -> str:
+    """The slowest executor that the shards were moved by."""
+    speed, name = min(zip(speeds.of(operator.executors), operator.executors, strict=True))
+    return f"; {executor_words(name)} is {times_words(speed)}" if speed < 1.0 else ""
 
 
 def _more(imbalance: float) -> str:

@@ -51,6 +51,11 @@ class SimulatedBatch:
     routes_of: dict[str, Route] = field(default_factory=dict)
     on_nodes: bool = False
     """Whether it ran on the nodes of a simulated cluster, which may be slow."""
+    executors_of: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The node of each task of its stages, on a simulated cluster."""
+    rates_of: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    """Rows per second of each task of its stages while it worked, on a simulated cluster; 0 for a
+    task without rows."""
     cold: str | None = None
     """Why it was longer than the next one will be; None: it was not."""
 
@@ -132,6 +137,8 @@ def begun_batch(
     widest = max(one.tasks.values())
     duration_s = segment.fixed_s + segment.per_task_s * widest
     busy_s, shard_rows, imbalances = {}, {}, {}
+    executors_of: dict[str, tuple[str, ...]] = {}
+    rates_of: dict[str, tuple[float, ...]] = {}
     first_s = 0.0
     reading_s = taken.offered * segment.gather_s / widest if segment.after is None else 0.0
     mean_s = slowest_s = reading_s
@@ -155,10 +162,14 @@ def begun_batch(
             delta, spent = float(times.max() / times.mean()), float(times.sum())
         imbalances[stage.name] = delta
         if cores is not None:
-            loads = np.full(tasks, 1.0 / tasks)
+            shares = one.deals.get(stage.name, ())
+            loads = np.array(shares if len(shares) == tasks else [1.0 / tasks] * tasks)
             if weights is not None:
                 loads = np.bincount(one.routes[stage.name], weights, tasks)
             times = cores.times(loads)
+            worked_s = np.where(times > 0.0, times * stage.row_s(tasks), 1.0)
+            rates_of[stage.name] = tuple((loads / worked_s).tolist())
+            executors_of[stage.name] = cores.places(tasks)
             # As on Spark, the imbalance of an operator is one of rows, and that of a batch of time.
             delta, spent = float(times.max() / times.mean()), float(times.sum())
         work_s = rows * stage.row_s(tasks) * spent
@@ -194,5 +205,7 @@ def begun_batch(
         starting_s=segment.per_task_s * widest * noise,
         routes_of=dict(one.routes),
         on_nodes=cores is not None,
+        executors_of=executors_of,
+        rates_of=rates_of,
         cold=why,
     )

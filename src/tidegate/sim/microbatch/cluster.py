@@ -57,11 +57,17 @@ class ClusterWorld:
     `slow_s`."""
     slow_s: float = 600.0
     slow_times: float = 10.0
+    speeds: tuple[float, ...] = ()
+    """The speeds of the nodes in the order in which they are started, in turn; empty: all are 1."""
     speculation: float | None = None
     """As `spark.speculation.multiplier`: a task that takes so many times the median is run again on
     another core. None: it is not, which is Spark's default."""
     shortages: tuple[Shortage, ...] = ()
     seed: int = 1
+
+    def speed(self, number: int) -> float:
+        """The speed of the node with this number, from 1 on, while nothing is wrong with it."""
+        return self.speeds[(number - 1) % len(self.speeds)] if self.speeds else 1.0
 
     def __post_init__(self) -> None:
         if self.nodes < 1 or self.cores_each < 1 or not self.grant_s > 0.0:
@@ -81,7 +87,7 @@ class _Node:
 
     number: int
     speed: float = 1.0
-    """1, or less while it is slow."""
+    """That of its kind, or less while it is slow."""
 
 
 @dataclass(slots=True)
@@ -220,7 +226,7 @@ class SimulatedCluster:
 
     def _comes_up(self, number: int, at_s: float) -> None:
         world = self._world
-        self._up[number] = _Node(number)
+        self._up[number] = _Node(number, world.speed(number))
         if world.failures_a_day > 0.0:
             lasts_s = self._random.exponential(_DAY_S / world.failures_a_day)
             self._at(at_s + lasts_s, partial(self._fails, number))
@@ -246,13 +252,13 @@ class SimulatedCluster:
     def _becomes_slow(self, number: int, at_s: float) -> bool:
         if number in self._up:
             self.counts.slow += 1
-            self._up[number].speed = 1.0 / self._world.slow_times
+            self._up[number].speed = self._world.speed(number) / self._world.slow_times
             self._at(at_s + self._world.slow_s, partial(self._recovers, number))
         return False
 
     def _recovers(self, number: int, at_s: float) -> bool:
         if number in self._up:
-            self._up[number].speed = 1.0
+            self._up[number].speed = self._world.speed(number)
             self._at(at_s + self._until_slow_s(), partial(self._becomes_slow, number))
         return False
 
@@ -264,6 +270,13 @@ class NodeCores:
     speeds: Vector = field(default_factory=lambda: np.ones(1))
     """The speed of each."""
     speculation: float | None = None
+    names: tuple[str, ...] = ()
+    """The node of each."""
+
+    def places(self, tasks: int) -> tuple[str, ...]:
+        """The node of each of so many tasks; empty without names."""
+        names = self.names
+        return tuple(names[task % len(names)] for task in range(tasks)) if names else ()
 
     def times(self, loads: Vector) -> Vector:
         """The time of each task for its load, which a core of speed 1 does in as many seconds.

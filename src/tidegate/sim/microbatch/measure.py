@@ -147,6 +147,9 @@ def operator_measurements(
         service_rate = 1.0 / (stage.row_s(tasks) * spent)
         if busy_s > 0.0 and ended[-1][1].on_nodes:
             service_rate = rows / busy_s
+        last = ended[-1][1] if ended else None
+        rates = () if last is None else last.rates_of.get(name, ())
+        executors = () if last is None else last.executors_of.get(name, ())
         found.append(
             OperatorMeasurement(
                 name=name,
@@ -162,7 +165,8 @@ def operator_measurements(
                 shard_rows=counts,
                 inputs=(before,),
                 inside=before if reads and stage is stages[0] else None,
-                task_rates=_task_rates(stage, tasks),
+                task_rates=rates if len(rates) == tasks else _task_rates(stage, tasks),
+                executors=executors if len(executors) == tasks else (),
                 dealt=bool(shares),
                 rows_out=round(rows),
                 nodes=nodes[:tasks] if stage.shards else (),

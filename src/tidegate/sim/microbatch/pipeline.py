@@ -284,7 +284,8 @@ class PipelineSimulation:
         crowd = sum(max(other.tasks.values()) for other in self._running) / self._granted
         cores = None
         if self.cluster is not None and self._world.cluster is not None and self.cluster.cores:
-            cores = NodeCores(self.cluster.speeds, self._world.cluster.speculation)
+            speculation = self._world.cluster.speculation
+            cores = NodeCores(self.cluster.speeds, speculation, self.cluster.names)
         return begun_batch(
             one,
             taken,

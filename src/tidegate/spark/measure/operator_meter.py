@@ -138,6 +138,7 @@ class OperatorMeter:
             inputs=self._feeders[node.name],
             rows_out=sum(report.rows_out for report in reports),
             task_rates=task_rates,
+            executors=self._speeds[node.name].executors(entry),
             dealt=dealt,
             **_received(reports, rows),
         )
