@@ -16,6 +16,7 @@ from tidegate.sim.microbatch.cluster import ClusterWorld
 from tidegate.sim.microbatch.outcome import Outcome
 from tidegate.sim.microbatch.pipeline import simulate
 from tidegate.sim.microbatch.world import SimulatedSegment, Stage, World
+from tidegate.view.explain import explain
 from tidegate.workload.profile import constant
 
 
@@ -66,6 +67,10 @@ def test_shards_leave_the_slow_node_and_the_target_is_held() -> None:
     said = {note for record in dealt.records for note in record.decision.notes}
     assert any(note.startswith("node 4 is about 5 times as slow") for note in said)
     assert not any("as slow" in n for record in even.records for n in record.decision.notes)
+    told = explain(dealt.records).executors
+    assert len(told) == 1 and told[0][0].startswith("node 4 is") and told[0][1] > 60.0
+    seen = explain(even.records).executors
+    assert seen[0][0] == told[0][0], "it is found again from what was measured"
     moved = [record for record in dealt.records if record.decision.moves]
     assert any("node 4 is about 5 times as slow" in one.decision.reason for one in moved)
     assert len(moved) < 10, "and then it rests"

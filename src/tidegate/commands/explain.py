@@ -91,6 +91,8 @@ def _print(told: Explanation) -> None:
     _say(told.lag)
     for what, seconds in told.source_limits:
         _say(f"At the source, for {seconds:,.0f} s: {what}.")
+    for what, seconds in told.executors:
+        _say(f"For {seconds:,.0f} s: {what}.")
     if told.spans:
         out.print(_fullest(told))
     left = len(told.spans) - SPANS

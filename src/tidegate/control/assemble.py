@@ -31,10 +31,10 @@ from tidegate.control.controller import Controller
 from tidegate.control.drs_options import drs_options
 from tidegate.control.effect.only_with_effect import OnlyWithEffect
 from tidegate.control.effect.scale_outs import ScaleOutWatch
-from tidegate.control.executors.unlike_notes import UnlikeNotes
+from tidegate.control.executors.executor_notes import ExecutorNotes
 from tidegate.control.flow.bottleneck import BottleneckFinder
-from tidegate.control.flow.dealing import Dealing
 from tidegate.control.flow.policy import FlowPolicy
+from tidegate.control.flow.with_deals import WithDeals
 from tidegate.control.latency.policy import LatencyPolicy
 from tidegate.control.learning.executor_speeds import ExecutorSpeeds
 from tidegate.control.learning.pipeline_model import PipelineModel
@@ -98,7 +98,7 @@ def _controller(assembly: Assembly, model: PipelineModel) -> Controller:
     effects = ScaleOutWatch(model, assembly.target)
     policy = OnlyWithEffect(WithinShare(policy), effects)
     if policy.name not in _NOT_DEALT:
-        policy = Dealing(policy)
+        policy = WithDeals(policy)
     if assembly.shed is not None:
         policy = SheddingPolicy(
             policy,
@@ -119,7 +119,7 @@ def _controller(assembly: Assembly, model: PipelineModel) -> Controller:
         claim=Claimant(model, assembly.target.mean_s).claim,
         finder=BottleneckFinder(),
         balancer=Balancer(speeds=speeds),
-        noter=AllNotes(SourceNotes(), UnlikeNotes(speeds)),
+        noter=AllNotes(SourceNotes(), ExecutorNotes(speeds)),
         effects=effects,
         assembly=assembly.document(),
     )

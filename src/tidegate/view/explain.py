@@ -11,6 +11,7 @@ from tidegate.errors import AskedWrongly
 from tidegate.view.batch_time import batches_by_segment
 from tidegate.view.changes import again, changes_of, outcome_of, words_of
 from tidegate.view.cores_used import cores_used
+from tidegate.view.executors import executor_findings
 from tidegate.view.explanation import ExplainedDecision, Explanation, Moment, Span
 from tidegate.view.hindsight.look_back import hindsight_of
 from tidegate.view.lag import lag_sentence, source_limits
@@ -50,6 +51,7 @@ def explain(
         networks=networks_of(records, found, start_s, at_s),
         lag=lag_sentence([record.measurement for record in records]),
         source_limits=tuple(source_limits(records)),
+        executors=tuple(executor_findings(records)),
         batches=batches_by_segment(records),
         cores=cores_used(records),
         latency_s=_mean_latency_s(records),

@@ -110,6 +110,8 @@ class Explanation:
     """One sentence about rows that stayed in the sources; empty where these do not tell."""
     source_limits: tuple[tuple[str, float], ...] = ()
     """What limited the run at its sources, with the seconds for which it did, longest first."""
+    executors: tuple[tuple[str, float], ...] = ()
+    """What was special about executors, with the seconds for which it was so, longest first."""
     batches: tuple[SegmentTime, ...] = ()
     """What the time of batches went to, by segment or query, the slowest first."""
     cores: CoresUsed
@@ -209,6 +211,9 @@ class Explanation:
             "lag": self.lag,
             "source_limits": [
                 {"what": what, "seconds": round(seconds, 3)} for what, seconds in self.source_limits
+            ],
+            "executors": [
+                {"what": what, "seconds": round(seconds, 3)} for what, seconds in self.executors
             ],
             "limited_seconds": round(self.limiting_s, 3),
             "state_fetched_bytes": dict(self.fetched),

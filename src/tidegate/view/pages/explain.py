@@ -230,7 +230,9 @@ def _known(found: Hindsight) -> str:
 def _said(told: Explanation, left_out: Sequence[str]) -> list[str]:
     sources = [f"At the source, for {s:,.0f} s: {what}." for what, s in told.source_limits]
     batches = [" ".join(one.sentences) for one in told.batches]
-    said = (told.headline, told.cores.words, *batches, told.fetching, told.lag, *sources, *left_out)
+    executors = [f"For {s:,.0f} s: {what}." for what, s in told.executors]
+    said = [told.headline, told.cores.words, *batches, told.fetching, told.lag]
+    said += [*sources, *executors, *left_out]
     return [one for one in said if one]
 
 

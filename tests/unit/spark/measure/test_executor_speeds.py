@@ -5,8 +5,9 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+import tidegate as tg
 from tests.unit.spark.measure.test_operator_meter import report, result
-from tidegate.pipelines.graph import Map, TaskBounds
+from tidegate.pipelines.graph import Keyed, Map, TaskBounds
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
 from tidegate.spark.batch.result import BatchResult
 from tidegate.spark.measure.executor_speeds import ExecutorSpeeds
@@ -78,3 +79,23 @@ def test_nothing_is_told_where_nothing_differs_or_is_known() -> None:
     both = batch((0, "a", 100, 1.0), (1, "b", 100, 2.0))
     hosted = replace(own_map(), tasks=None)
     assert ExecutorSpeeds(hosted).task_rates([both], None) == (), "no tasks of its own"
+
+
+def keyed() -> Keyed:
+    bound = tg.count().bind(ROWS, ("k",))
+    return Keyed(
+        name="m", inputs=("in",), key=("k",), rows=ROWS, bound=bound, shards=3, tasks=TaskBounds(1)
+    )
+
+
+def test_tasks_of_a_keyed_operator_are_told_by_executor_even_without_rows() -> None:
+    speeds = ExecutorSpeeds(keyed())
+    first = batch((0, "a", 100, 1.0), (1, "b", 0, 0.1), entry=KEPT)
+    assert speeds.task_rates([first], KEPT) == (100.0, 0.0), "b has had no rows"
+    assert speeds.executors(KEPT) == ("a", "b")
+    both = batch((0, "a", 100, 1.0), (1, "b", 10, 1.0), entry=KEPT)
+    assert speeds.task_rates([both], KEPT) == (100.0, 10.0)
+    moved = OperatorPlan(2, (0, 0, 0))
+    assert speeds.executors(moved) == (), "not with this route yet"
+    alone = batch((0, "a", 10, 1.0), (1, "a", 10, 1.0), entry=KEPT)
+    assert speeds.task_rates([alone], KEPT) == () == speeds.executors(KEPT)

@@ -14,7 +14,7 @@ from tidegate.control.policy import Policy
 from tidegate.control.wrapper import Wrapper
 
 
-class Dealing(Wrapper):
+class WithDeals(Wrapper):
     """The inner policy, with deals."""
 
     def __init__(self, inner: Policy) -> None:
