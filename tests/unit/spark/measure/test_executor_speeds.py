@@ -84,7 +84,14 @@ def test_nothing_is_told_where_nothing_differs_or_is_known() -> None:
 def keyed() -> Keyed:
     bound = tg.count().bind(ROWS, ("k",))
     return Keyed(
-        name="m", inputs=("in",), key=("k",), rows=ROWS, bound=bound, shards=3, tasks=TaskBounds(1)
+        name="m",
+        inputs=("in",),
+        schema=bound.output,
+        key=("k",),
+        rows=ROWS,
+        bound=bound,
+        shards=3,
+        tasks=TaskBounds(1),
     )
 
 
