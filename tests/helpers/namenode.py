@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -21,6 +21,8 @@ class NameNode:
         """Where readers and writers are sent, the first one that they do not exclude."""
         self.asked: list[str] = []
         """The operations that were asked for, in order."""
+        self.watch: Callable[[str], None] = lambda operation: None
+        """Is told of each of them, before it is done."""
         self.port = 0
 
     @property
@@ -72,6 +74,7 @@ def _handler(node: NameNode) -> type[BaseHTTPRequestHandler]:
                 self._refuse(*node.refusal)
                 return
             node.asked.append(given["op"])
+            node.watch(given["op"])
             path = unquote(parts.path.removeprefix("/webhdfs/v1"))
             answer = self._done(path, given, body, at_datanode)
             if node.lost_answers and not at_datanode:
@@ -88,7 +91,10 @@ def _handler(node: NameNode) -> type[BaseHTTPRequestHandler]:
                 if operation == "OPEN" and path not in node.files:
                     return self._missing(path)
                 without = given.get("excludedatanodes", "").split(",")
-                place = next(one for one in node.datanodes if one not in without)
+                place = next((one for one in node.datanodes if one not in without), None)
+                if place is None:
+                    told = {"exception": "IOException", "message": "No active nodes contain it"}
+                    return 403, {"RemoteException": told}, None
                 return 307, {}, f"http://{place}{self.path}&at=datanode"
             if operation == "CREATE":
                 node.files[path] = body

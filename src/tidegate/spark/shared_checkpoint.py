@@ -8,6 +8,7 @@ file that the driver has just written.
 import logging
 import socket
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -16,12 +17,16 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from tidegate.errors import AskedWrongly, TidegateError
+from tidegate.spark.hdfs.address import is_hdfs, plain
+from tidegate.spark.loop.negotiate import executors_up
 from tidegate.spark.master import on_this_machine
 from tidegate.spark.s3.address import is_s3
 from tidegate.spark.state.files import Durable, Missing
 
-_PATIENCE_S = 60.0
-"""Executors may still be on their way; then nothing is known, and nothing is refused."""
+_PATIENCE_S = 20.0
+"""Executors may still be on their way; then nothing is known, and nothing is refused. It is not
+long: in a full cluster every start would wait for it."""
+_LOOK_EVERY_S = 0.1
 
 _log = logging.getLogger("tidegate")
 
@@ -67,13 +72,14 @@ def refuse_unshared(place: Durable, looks: Iterable[HostAnswer]) -> None:
     if not wrong:
         return
     hosts = ", ".join(host for host, _ in wrong)
-    remedy = (
-        "give the executors credentials for it, and the same AWS_ENDPOINT_URL as the driver has"
-        if is_s3(place.url)
-        else "mount one directory on all machines, or give a URL such as s3://... or hdfs://..."
-    )
+    if is_s3(place.url):
+        remedy = "give the executors credentials for it, and the driver's AWS_ENDPOINT_URL"
+    elif is_hdfs(place.url):
+        remedy = "let the executors reach the web servers of the NameNodes and of all DataNodes"
+    else:
+        remedy = "mount one directory on all machines, or give a URL such as s3://... or hdfs://..."
     raise AskedWrongly(
-        f"the checkpoint {place.url} is not shared by all machines: {hosts} could not read a file "
+        f"the checkpoint {plain(place.url)} is not shared by all machines: {hosts} could not read a file "
         f"that the driver wrote ({wrong[0][1]}); {remedy}"
     )
 
@@ -81,6 +87,9 @@ def refuse_unshared(place: Durable, looks: Iterable[HostAnswer]) -> None:
 def _on_all_executors(session: SparkSession, ask: Callable[[], HostAnswer]) -> list[HostAnswer]:
     """What tasks answer, one for each core that is up; nothing if they do not run in time."""
     context = session.sparkContext
+    until_s = time.monotonic() + _PATIENCE_S
+    while not executors_up(session) and time.monotonic() < until_s:
+        time.sleep(_LOOK_EVERY_S)
     group = f"tidegate-{uuid.uuid4().hex}"
     answers: list[HostAnswer] = []
 
@@ -94,7 +103,7 @@ def _on_all_executors(session: SparkSession, ask: Callable[[], HostAnswer]) -> l
 
     thread = threading.Thread(target=job, name="tidegate-look", daemon=True)
     thread.start()
-    thread.join(_PATIENCE_S)
+    thread.join(max(0.0, until_s - time.monotonic()))
     if thread.is_alive():
         context.cancelJobGroup(group)
         _log.warning(

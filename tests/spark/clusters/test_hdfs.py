@@ -11,6 +11,7 @@ from tests.unit.spark.state.test_other_filesystems import check_channel, check_s
 from tidegate.spark.batch.channel import Log
 from tidegate.spark.clusters.hdfs import Hdfs
 from tidegate.spark.hdfs import web
+from tidegate.spark.hdfs.patience import Patiences
 from tidegate.spark.hdfs.web import HdfsUnavailable
 from tidegate.spark.owner.epochs import Epochs
 from tidegate.spark.owner.process import Process
@@ -104,7 +105,10 @@ def test_no_permission_is_one_sentence(hdfs: Hdfs, place: Durable) -> None:
     assert place.names() == []
 
 
-def test_safe_mode_is_one_sentence(hdfs: Hdfs, place: Durable) -> None:
+def test_safe_mode_is_one_sentence(
+    hdfs: Hdfs, place: Durable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web, "PATIENCES", Patiences(first_s=0.0, failover_s=0.0))
     place.write("a", b"1")
     hdfs.safe_mode(True)
     try:
@@ -120,11 +124,11 @@ def test_safe_mode_is_one_sentence(hdfs: Hdfs, place: Durable) -> None:
 def test_without_its_namenode_it_is_one_sentence_and_then_goes_on(
     hdfs: Hdfs, place: Durable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(web, "_PAUSES_S", ())
+    monkeypatch.setattr(web, "PATIENCES", Patiences(first_s=0.0, failover_s=0.0))
     place.write("a", b"1")
     hdfs.stop_namenode()
     try:
-        with pytest.raises(HdfsUnavailable, match=f"no NameNode answers WebHDFS at {hdfs.web}"):
+        with pytest.raises(HdfsUnavailable, match=f"no NameNode at {hdfs.web} has answered"):
             place.write("b", b"2")
     finally:
         hdfs.start_namenode()

@@ -12,6 +12,7 @@ from tests.helpers.feed import Feed
 from tidegate.errors import TidegateError
 from tidegate.spark.clusters.hdfs import Hdfs
 from tidegate.spark.hdfs import web
+from tidegate.spark.hdfs.patience import Patiences
 from tidegate.spark.hdfs.session import known_to
 from tidegate.spark.ports import free_ports
 from tidegate.spark.state.files import Durable
@@ -74,7 +75,7 @@ def test_tasks_learn_the_user_and_the_web_server_from_the_session(spark, hdfs: H
 def test_a_start_without_a_namenode_is_refused_in_one_sentence(
     spark, feed: Feed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(web, "_PAUSES_S", ())
+    monkeypatch.setattr(web, "PATIENCES", Patiences(first_s=0.0))
     rpc, page = free_ports(2)
     url = f"hdfs://127.0.0.1:{rpc}/ck"
     with pytest.raises(TidegateError, match=f"no NameNode answers .* at http://127.0.0.1:{page}"):

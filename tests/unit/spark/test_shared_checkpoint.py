@@ -34,6 +34,8 @@ def test_the_machines_are_named():
         refuse_unshared(Durable("/data/ck"), looks)
     with pytest.raises(AskedWrongly, match="give the executors credentials for it"):
         refuse_unshared(Durable("s3://ads/ck"), looks)
+    with pytest.raises(AskedWrongly, match=r"hdfs://n/ck is not .* web servers of the NameNodes"):
+        refuse_unshared(Durable("hdfs://n/ck?web=http://n:9870"), looks)
     refuse_unshared(Durable("/data/ck"), [HostAnswer("a")])
     refuse_unshared(Durable("/data/ck"), [])
 

@@ -8,6 +8,7 @@ drivers would both believe to have created a file, and it writes a file by four 
 import http.client
 import json
 import os
+import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -16,10 +17,12 @@ from typing import IO, Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from tidegate.spark.hdfs.address import HdfsAddress
+from tidegate.spark.hdfs.patience import PATIENCES, in_worker, tries
 
-_TIMEOUT_S = 60.0
-_PAUSES_S = (0.1, 0.5, 2.0)
-"""How long to wait before each further try at a node that does not answer."""
+_CONNECT_S, _ANSWER_S = 5.0, 60.0
+"""A machine that is gone answers no attempt to connect, where one that is busy answers late."""
+_PASSING = ("SafeModeException", "RetriableException")
+"""Refusals of a NameNode that has just started or taken over; they end by themselves."""
 _CONNECTIONS = threading.local()
 """Open connections of this thread, by process and host."""
 
@@ -62,6 +65,8 @@ class WebHdfs:
         self._address = address
         self._active = 0
         """Which of the NameNodes answered last: of two, one is on standby."""
+        self._known = in_worker()
+        """Whether it is the right address for sure, so that it is worth to wait for an answer."""
 
     def status(self, path: str) -> dict[str, Any] | None:
         """What the NameNode knows of a file or directory; None if there is none."""
@@ -132,8 +137,9 @@ class WebHdfs:
         words = urlencode({"user.name": self._address.user, **options}, safe="/:,")
         unsure = False
         last: Exception | None = None
-        for pause_s in (0.0, *_PAUSES_S):
-            time.sleep(pause_s)
+        passing: _Answer | None = None
+        for _ in tries(self._patience_s):
+            passing = None
             for number in self._order():
                 web = self._address.webs[number]
                 url = f"{web}/webhdfs/v1{quote(path)}?{words}"
@@ -145,11 +151,31 @@ class WebHdfs:
                 if _kind(answer) == "StandbyException":
                     last = HdfsUnavailable("it is on standby")
                     continue
-                self._active = number
+                if _kind(answer) in _PASSING:
+                    passing = answer
+                    continue
+                self._active, self._known = number, True
                 return answer, unsure
-        raise HdfsUnavailable(
-            f"no NameNode answers WebHDFS at {self._address} ({last}); start it, or name the "
-            "address of its web server in the URL, as ?web=http://HOST:PORT"
+        if passing is not None:
+            return passing, unsure
+        raise self._unanswered(last)
+
+    @property
+    def _patience_s(self) -> float:
+        """How long to try. An HDFS that has answered before is waited for: it may fail over."""
+        return PATIENCES.failover_s if self._known else PATIENCES.first_s
+
+    def _unanswered(self, last: Exception | None) -> HdfsUnavailable:
+        """The sentence about NameNodes that have not answered in time."""
+        if not self._known:
+            return HdfsUnavailable(
+                f"no NameNode answers WebHDFS at {self._address} ({last}); start it, or name the "
+                "address of its web server in the URL, as ?web=http://HOST:PORT"
+            )
+        return HdfsUnavailable(
+            f"no NameNode at {self._address} has answered {socket.gethostname()} for "
+            f"{PATIENCES.failover_s:g} s ({last}); see to it that one of them is active, and that "
+            "this machine reaches its web server"
         )
 
     def _content(
@@ -163,10 +189,15 @@ class WebHdfs:
         """Read or write content at a DataNode; at another one if the first does not answer."""
         silent: list[str] = []
         last: Exception | None = None
-        for pause_s in (0.0, *_PAUSES_S):
-            time.sleep(pause_s)
+        for _ in tries(self._patience_s):
             without = {"excludedatanodes": ",".join(silent)} if silent else {}
-            sent_on = self._named(method, path, {**options, **without})
+            try:
+                sent_on = self._named(method, path, {**options, **without})
+            except HdfsUnavailable:
+                if not silent:
+                    raise
+                silent.clear()  # there is no other one, so those are asked again
+                continue
             if sent_on.location is None:
                 return sent_on
             if content is not None:
@@ -180,7 +211,10 @@ class WebHdfs:
             if answer.status >= 400:
                 raise self._error(answer, path)
             return answer
-        raise HdfsUnavailable(f"no DataNode of {self._address} answers ({last}); start one")
+        raise HdfsUnavailable(
+            f"no DataNode of {self._address} has answered {socket.gethostname()} ({last}); start "
+            "one, or let this machine reach the web servers of the DataNodes"
+        )
 
     def _order(self) -> Iterator[int]:
         count = len(self._address.webs)
@@ -195,7 +229,7 @@ class WebHdfs:
             return FileNotFoundError(path)
         if kind == "FileAlreadyExistsException":
             return FileExistsError(path)
-        if kind in ("SafeModeException", "RetriableException") or "safe mode" in message:
+        if kind in _PASSING or "safe mode" in message:
             return HdfsUnavailable(
                 f"the NameNode at {self._address} is in safe mode and changes nothing; wait until "
                 "it has left it, or end it with 'hdfs dfsadmin -safemode leave'"
@@ -229,14 +263,17 @@ def _request(method: str, url: str, content: IO[bytes] | None = None, size: int 
     headers["Content-Length"] = str(size)
     place = (os.getpid(), parts.scheme, parts.netloc)
     kept = _connections()
-    connection = kept.pop(place, None) or _opened(parts.scheme, parts.netloc)
+    connection = kept.pop(place, None)
     try:
+        if connection is None:
+            connection = _opened(parts.scheme, parts.netloc)
         connection.request(method, path, body=content, headers=headers)
         with connection.getresponse() as answer:
             found = _Answer(answer.status, answer.headers.get("Location"), answer.read())
             closes = answer.will_close
     except (OSError, http.client.HTTPException) as error:
-        connection.close()
+        if connection is not None:
+            connection.close()
         raise _NoAnswer(parts.netloc, error) from error
     if closes:
         connection.close()
@@ -254,4 +291,7 @@ def _connections() -> dict[tuple[int, str, str], http.client.HTTPConnection]:
 
 def _opened(scheme: str, place: str) -> http.client.HTTPConnection:
     kind = http.client.HTTPSConnection if scheme == "https" else http.client.HTTPConnection
-    return kind(place, timeout=_TIMEOUT_S)
+    connection = kind(place, timeout=_CONNECT_S)
+    connection.connect()
+    connection.sock.settimeout(_ANSWER_S)
+    return connection

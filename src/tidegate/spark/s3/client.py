@@ -6,6 +6,8 @@ of the machine.
 """
 
 import functools
+import time
+from collections.abc import Mapping
 from typing import Any
 
 from tidegate.errors import AskedWrongly, TidegateError
@@ -13,6 +15,7 @@ from tidegate.spark.s3.address import Address
 from tidegate.spark.state.location import masked
 
 _TRIES = 5
+_PAUSE_S = 0.2
 _CONNECT_S, _READ_S = 5, 30
 _NO_BUCKET = {"NoSuchBucket", "InvalidBucketName"}
 _BAD_KEYS = {"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken"}
@@ -42,6 +45,10 @@ class StoreRefusal(TidegateError):
         return self.status == 412
 
 
+class BrokenOff(TidegateError):
+    """An answer began, and its content broke off."""
+
+
 class NotAllowed(StoreRefusal, AskedWrongly):
     """The store will answer like this until somebody changes a bucket, a key or a setting."""
 
@@ -50,8 +57,21 @@ def ask(address: Address, doing: str, operation: str, **given: Any) -> dict[str,
     """Send one request about the bucket, and return the answer.
 
     `doing` is what is tried, for errors: "writing ck/owner/0000000001.json". An answer with an
-    error raises `StoreRefusal`.
+    error raises `StoreRefusal`. A content is read whole; if it breaks off, the request is repeated,
+    because botocore repeats a request only until its answer begins.
     """
+    for attempt in range(_TRIES):
+        try:
+            return _asked(address, doing, operation, given)
+        except BrokenOff:
+            if attempt == _TRIES - 1:
+                raise
+            time.sleep(_PAUSE_S * 2**attempt)
+    raise AssertionError("the last try returns or raises")
+
+
+def _asked(address: Address, doing: str, operation: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """One request, and its answer with all of its content."""
     client = _client(address.endpoint, address.region)
     from botocore.exceptions import (
         BotoCoreError,
@@ -65,7 +85,6 @@ def ask(address: Address, doing: str, operation: str, **given: Any) -> dict[str,
     named = masked(str(address))
     try:
         answer: dict[str, Any] = getattr(client, operation)(Bucket=address.bucket, **given)
-        return answer
     except ClientError as error:
         raise _refused(error.response, address, doing, masked(str(error))) from error
     except (NoCredentialsError, PartialCredentialsError) as error:
@@ -80,6 +99,15 @@ def ask(address: Address, doing: str, operation: str, **given: Any) -> dict[str,
         ) from error
     except BotoCoreError as error:
         raise TidegateError(f"{doing} in {named} failed ({masked(str(error))})") from error
+    if "Body" in answer:
+        try:
+            answer["Body"] = answer["Body"].read()
+        except BotoCoreError as error:
+            raise BrokenOff(
+                f"the answer of {named} broke off while {doing} ({masked(str(error))}); see whether "
+                "the store or the network to it is overloaded"
+            ) from error
+    return answer
 
 
 @functools.lru_cache(maxsize=16)

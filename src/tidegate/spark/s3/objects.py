@@ -48,7 +48,7 @@ class Objects:
             if refusal.missing:
                 return None
             raise
-        return bytes(found["Body"].read()), str(found["ETag"])
+        return bytes(found["Body"]), str(found["ETag"])
 
     def remove(self, path: str) -> None:
         """Remove an object; it does not matter if there is none."""

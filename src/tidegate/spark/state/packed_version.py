@@ -5,6 +5,7 @@ every task unpacked all of them, the work of all tasks together would grow with 
 """
 
 import pickle
+import weakref
 from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import chain
@@ -15,10 +16,9 @@ from numpy.typing import NDArray
 from tidegate.spark.state.event_times import EventTimes
 from tidegate.spark.state.version import Piece, StateFile, Version
 
-_MOST = 1 << 16
-"""Files whose packed form is remembered: a file stays in many versions."""
-_remembered: dict[int, tuple[StateFile, bytes]] = {}
-"""By the identity of the file, which is kept beside it so that the identity stays its own."""
+_remembered: dict[int, tuple[weakref.ref[StateFile], bytes]] = {}
+"""The packed form of files, by their identity: a file stays in many versions. A file that no
+version has any more is forgotten."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,12 +90,18 @@ class PackedVersion:
 
 def _packed(file: StateFile) -> bytes:
     """A file as bytes, from memory if it was packed before."""
-    known = _remembered.get(id(file))
-    if known is not None and known[0] is file:
+    mark = id(file)
+    known = _remembered.get(mark)
+    if known is not None and known[0]() is file:
         return known[1]
     pieces = [piece.to_json() for piece in file.pieces]
     content = pickle.dumps((file.name, file.size_bytes, pieces, file.checksum))
-    if len(_remembered) >= _MOST:
-        _remembered.clear()
-    _remembered[id(file)] = file, content
+    _remembered[mark] = weakref.ref(file, lambda gone: _forget(mark, gone)), content
     return content
+
+
+def _forget(mark: int, gone: "weakref.ref[StateFile]") -> None:
+    """Forget a file, unless another one has been given its identity meanwhile."""
+    known = _remembered.get(mark)
+    if known is not None and known[0] is gone:
+        del _remembered[mark]

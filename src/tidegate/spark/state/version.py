@@ -60,7 +60,7 @@ class Piece:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class StateFile:
     """A file with the changes of one task in one micro-batch, and the shards that it merged."""
 

@@ -8,9 +8,11 @@ import pyarrow as pa
 import pytest
 
 from tests.helpers.namenode import NameNode, namenode
+from tidegate.spark.hdfs import patience
 from tidegate.spark.hdfs import web as client
 from tidegate.spark.hdfs.address import HdfsAddress
 from tidegate.spark.hdfs.filesystem import HdfsFiles
+from tidegate.spark.hdfs.patience import Patiences, tries
 from tidegate.spark.hdfs.web import HdfsUnavailable, WebHdfs
 from tidegate.spark.ports import free_ports
 from tidegate.spark.state.files import Durable, Missing
@@ -18,7 +20,9 @@ from tidegate.spark.state.files import Durable, Missing
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(client, "_PAUSES_S", (0.0, 0.0))
+    monkeypatch.setattr(patience, "_PAUSES_S", (0.01,))
+    monkeypatch.setattr(patience, "PATIENCES", short := Patiences(first_s=0.5, failover_s=1.0))
+    monkeypatch.setattr(client, "PATIENCES", short)
     yield
     kept = client._connections()
     while kept:
@@ -120,6 +124,59 @@ def test_without_a_namenode_the_address_is_named() -> None:
     with pytest.raises(HdfsUnavailable, match=f"no NameNode answers WebHDFS at {nowhere}") as told:
         web.status("/a")
     assert "?web=http://HOST:PORT" in str(told.value)
+
+
+def test_a_namenode_that_has_answered_is_waited_for(
+    node: NameNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a failover, the other one is on standby, then in safe mode, and then it answers."""
+    web = hdfs(node)
+    written(web, "/a", b"1")
+    monkeypatch.setattr(client, "PATIENCES", Patiences(first_s=0.0, failover_s=60.0))
+    course = [(403, "StandbyException", "standby"), (403, "SafeModeException", "Cannot create")]
+    tried = []
+
+    def counted(patience_s: float) -> Iterator[int]:
+        for number in tries(patience_s):
+            tried.append(number)
+            node.refusal = course.pop(0) if course else None
+            yield number
+
+    monkeypatch.setattr(client, "tries", counted)
+    assert web.status("/a") is not None
+    assert tried == [0, 1, 2]
+
+
+def test_the_sentence_names_no_address_where_the_address_was_right(node: NameNode) -> None:
+    web = hdfs(node)
+    written(web, "/a", b"1")
+    node.refusal = (403, "StandbyException", "standby")
+    with pytest.raises(HdfsUnavailable, match=r"has answered .* for 1 s \(it is on stand") as told:
+        web.status("/a")
+    assert "?web=" not in str(told.value)
+
+
+def test_a_task_waits_from_the_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    nowhere = HdfsAddress("/", "me", (f"http://127.0.0.1:{free_ports(1)[0]}",))
+    assert WebHdfs(nowhere)._patience_s == 0.5
+    monkeypatch.setenv("SPARK_PYTHON_RUNTIME", "PYTHON_WORKER")
+    assert WebHdfs(nowhere)._patience_s == 1.0
+
+
+def test_a_datanode_that_comes_back_is_asked_again(node: NameNode) -> None:
+    web = hdfs(node)
+    written(web, "/a", b"1")
+    back, node.datanodes = node.datanodes, [f"127.0.0.1:{free_ports(1)[0]}"]
+    with pytest.raises(HdfsUnavailable, match="no DataNode of .* has answered"):
+        web.read("/a", 0, 10)
+    asked = len(node.asked)
+
+    def then_back(operation: str) -> None:
+        if len(node.asked) > asked + 2:
+            node.datanodes = back
+
+    node.watch = then_back
+    assert web.read("/a", 0, 10) == b"1"
 
 
 @pytest.mark.parametrize(

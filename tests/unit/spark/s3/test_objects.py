@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tidegate.errors import TidegateError
+from tidegate.spark.s3 import client
 from tidegate.spark.s3 import objects as module
 from tidegate.spark.s3.client import StoreRefusal, ask
 from tidegate.spark.s3.objects import objects_of
@@ -67,3 +68,36 @@ def test_a_put_during_another_one_is_tried_again(objects, bucket, monkeypatch):
     busy += [StoreRefusal("busy", 409, "ConditionalRequestConflict")] * 100
     with pytest.raises(TidegateError, match=r"another put of ck/two is under way; nothing was"):
         objects.create(f"{bucket}/ck/two", b"mine")
+
+
+class Broken:
+    """The store's client, whose contents break off a number of times."""
+
+    def __init__(self, around, times):
+        self.around, self.times = around, times
+
+    def get_object(self, **given):
+        from botocore.exceptions import IncompleteReadError
+
+        found = self.around.get_object(**given)
+        if self.times:
+            self.times -= 1
+
+            def read():
+                raise IncompleteReadError(actual_bytes=1, expected_bytes=4)
+
+            found["Body"].read = read
+        return found
+
+
+def test_a_content_that_breaks_off_is_read_again(objects, bucket, monkeypatch):
+    objects.create(f"{bucket}/ck/one", b"mine")
+    broken = Broken(client._client(objects.address.endpoint, objects.address.region), 2)
+    with monkeypatch.context() as patched:
+        patched.setattr(client, "_client", lambda endpoint, region: broken)
+        patched.setattr(client, "_PAUSE_S", 0.0)
+        assert objects.read(f"{bucket}/ck/one")[0] == b"mine"
+        broken.times = 100
+        with pytest.raises(TidegateError, match=r"broke off while reading ck/one") as told:
+            objects.read(f"{bucket}/ck/one")
+    assert "\n" not in str(told.value)

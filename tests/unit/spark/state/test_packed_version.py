@@ -1,10 +1,12 @@
 """A version that is packed for tasks: each finds its own chains and files, and all names."""
 
+import gc
 import pickle
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidegate.spark.state import packed_version
 from tidegate.spark.state.event_times import SourceTime
 from tidegate.spark.state.packed_version import PackedVersion
 from tidegate.spark.state.version import Piece, StateFile, TaskChange, Version
@@ -88,3 +90,14 @@ def test_files_that_no_chain_needs_are_left_out_and_the_others_keep_their_order(
     assert [[version.files[n] for n in chain] for chain in version.chains] == chains
     assert version.files == tuple(sorted({f for c in chains for f in c}, key=lambda f: f.name))
     assert Version.from_json(version.to_json()) == version
+
+
+def test_files_that_no_version_has_any_more_are_forgotten() -> None:
+    gc.collect()
+    before = len(packed_version._remembered)
+    version = version_of([[({0: 0},)], [({1: 0},)]])
+    assert PackedVersion.of(version).files == PackedVersion.of(version).files
+    assert len(packed_version._remembered) == before + 2
+    del version
+    gc.collect()
+    assert len(packed_version._remembered) == before
