@@ -23,6 +23,8 @@ class NameNode:
         """The operations that were asked for, in order."""
         self.watch: Callable[[str], None] = lambda operation: None
         """Is told of each of them, before it is done."""
+        self.sent_bytes = 0
+        """The bytes of files that were read from it."""
         self.port = 0
 
     @property
@@ -101,7 +103,9 @@ def _handler(node: NameNode) -> type[BaseHTTPRequestHandler]:
                 return 201, b"", None
             if operation == "OPEN":
                 begin = int(given["offset"])
-                return 200, node.files[path][begin : begin + int(given["length"])], None
+                length = int(given.get("length", len(node.files[path])))
+                node.sent_bytes += len(node.files[path][begin : begin + length])
+                return 200, node.files[path][begin : begin + length], None
             if operation == "RENAME":
                 return self._renamed(path, given)
             if operation == "DELETE":

@@ -1,30 +1,18 @@
-"""A store that speaks S3's protocol, for tests: moto, in this process or as a child.
+"""A store that speaks S3's protocol in a thread of this process, for tests: moto.
 
-    python -m tests.helpers.s3_server PORT
-
-Objects are in the memory of the process that serves them.
+`tidegate.spark.clusters.store` has the same as a child process.
 """
 
 import json
 import logging
 import os
-import socket
-import sys
 import threading
 import urllib.request
 import uuid
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from tests.helpers.processes import wait_for
-from tidegate.spark.child import GuardedChild
-from tidegate.spark.s3.address import Address
-from tidegate.spark.s3.client import ask
-
-HOST = "127.0.0.1"
-KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
-"""What moto accepts as long as nobody asks it to check permissions."""
+from tidegate.spark.clusters.hadoop import HOST
 
 
 class LocalStore:
@@ -56,40 +44,6 @@ class LocalStore:
             pass
 
 
-class StoreProcess:
-    """A store in a process of its own, which outlives drivers that are killed."""
-
-    def __init__(self, log: Path) -> None:
-        with socket.create_server((HOST, 0)) as held:
-            port = held.getsockname()[1]
-        self.url = f"http://{HOST}:{port}"
-        command = [sys.executable, "-m", "tests.helpers.s3_server", str(port)]
-        self._child = GuardedChild(command, log)
-        assert wait_for(self._answers, 120, self._child.process), log.read_text()[-2000:]
-
-    def _answers(self) -> bool:
-        try:
-            with urllib.request.urlopen(f"{self.url}/moto-api/data.json", timeout=5):
-                return True
-        except OSError:
-            return False
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """What a program needs to find the store."""
-        return {**KEYS, "AWS_ENDPOINT_URL": self.url}
-
-    def close(self) -> None:
-        self._child.kill()
-
-
-def new_bucket() -> str:
-    """Make a bucket in the store that the environment names; returns its name."""
-    name = f"test-{uuid.uuid4().hex[:12]}"
-    ask(Address.of(f"s3://{name}"), "making a bucket", "create_bucket")
-    return name
-
-
 def user_with(allowed: list[str], bucket: str) -> dict[str, str]:
     """The keys of a new user who may do this much in a bucket."""
     from botocore.session import get_session
@@ -108,9 +62,3 @@ def user_with(allowed: list[str], bucket: str) -> dict[str, str]:
         "AWS_ACCESS_KEY_ID": made["AccessKeyId"],
         "AWS_SECRET_ACCESS_KEY": made["SecretAccessKey"],
     }
-
-
-if __name__ == "__main__":
-    from moto.server import main
-
-    main(["-H", HOST, "-p", sys.argv[1]])

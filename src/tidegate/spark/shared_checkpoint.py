@@ -79,8 +79,8 @@ def refuse_unshared(place: Durable, looks: Iterable[HostAnswer]) -> None:
     else:
         remedy = "mount one directory on all machines, or give a URL such as s3://... or hdfs://..."
     raise AskedWrongly(
-        f"the checkpoint {plain(place.url)} is not shared by all machines: {hosts} could not read a file "
-        f"that the driver wrote ({wrong[0][1]}); {remedy}"
+        f"the checkpoint {plain(place.url)} is not shared by all machines: {hosts} could not read "
+        f"a file that the driver wrote ({wrong[0][1]}); {remedy}"
     )
 
 

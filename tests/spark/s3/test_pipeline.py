@@ -18,8 +18,8 @@ import pytest
 import tidegate as tg
 from tests.helpers.places import HELPERS
 from tests.helpers.processes import kill_tree, wait_for
-from tests.helpers.s3_server import StoreProcess, new_bucket
 from tidegate.recording import read_records
+from tidegate.spark.clusters.store import Store, new_bucket
 from tidegate.spark.jars.ivy import JarsUnavailable
 from tidegate.spark.s3 import client
 from tidegate.spark.s3.connector import connector_jars
@@ -32,13 +32,13 @@ ROWS = 200
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StoreProcess]:
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     pytest.importorskip("moto", reason="tests on S3 need the development packages")
     try:
         connector_jars()
     except JarsUnavailable as error:
         pytest.skip(str(error))
-    running = StoreProcess(tmp_path / "store.log")
+    running = Store(tmp_path / "store.log")
     for name, value in running.environment.items():
         monkeypatch.setenv(name, value)
     client._client.cache_clear()
@@ -75,7 +75,7 @@ class Driver:
         assert wait_for(condition, 240, self.process), self.log.read_text()[-4000:]
 
 
-def test_a_killed_driver_loses_nothing_on_s3(tmp_path: Path, store: StoreProcess) -> None:
+def test_a_killed_driver_loses_nothing_on_s3(tmp_path: Path, store: Store) -> None:
     truth = fill(tmp_path / "in")
     out = tmp_path / "out"
     out.mkdir()

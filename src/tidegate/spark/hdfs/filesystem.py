@@ -13,7 +13,9 @@ from tidegate.spark.hdfs.address import HdfsAddress, is_hdfs
 from tidegate.spark.hdfs.web import HdfsUnavailable, WebHdfs
 
 _AT_ONCE_BYTES = 8 << 20
-"""A file up to this size is read by one request, and written from memory."""
+"""A file up to this size is written from memory."""
+_AHEAD_BYTES = 64 << 10
+"""A read that is shorter fetches this much: the next ones are likely to follow it."""
 _KINDS = {"FILE": fs.FileType.File, "DIRECTORY": fs.FileType.Directory}
 
 
@@ -116,16 +118,8 @@ class HdfsFiles(fs.FileSystemHandler):  # type: ignore[misc]
         return self.open_input_file(path)
 
     def open_input_file(self, path: str) -> pa.NativeFile:
-        """Open a file for random access; a small one is read at once."""
-        name = _named(path)
-        start = self._web.read(name, 0, _AT_ONCE_BYTES)
-        if len(start) < _AT_ONCE_BYTES:
-            return pa.BufferReader(start)
-        status = self._web.status(name)
-        if status is None:
-            raise FileNotFoundError(path)
-        parts = io.BufferedReader(_Parts(self._web, name, int(status["length"])), _AT_ONCE_BYTES)
-        return pa.PythonFile(parts, mode="r")
+        """Open a file for random access. The first read asks for it, and may find none."""
+        return pa.PythonFile(_Parts(self._web, _named(path)), mode="r")
 
     def open_output_stream(self, path: str, metadata: Any) -> pa.NativeFile:
         """Write a file, which HDFS gets when the stream is closed."""
@@ -154,11 +148,14 @@ class _Upload(tempfile.SpooledTemporaryFile[bytes]):
 
 
 class _Parts(io.RawIOBase):
-    """A large file that is read by parts."""
+    """A file of which only what is read is fetched: one request for each read, however long."""
 
-    def __init__(self, web: WebHdfs, path: str, size: int) -> None:
-        self._web, self._path, self._size = web, path, size
+    def __init__(self, web: WebHdfs, path: str) -> None:
+        self._web, self._path = web, path
         self._at = 0
+        self._size: int | None = None
+        self._ahead, self._ahead_from = b"", 0
+        """A little that was fetched beyond a short read, and where it begins."""
 
     def readable(self) -> bool:
         return True
@@ -167,21 +164,37 @@ class _Parts(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        origin = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        self._at = origin + offset
+        if whence == io.SEEK_END:
+            offset += self._length()
+        elif whence == io.SEEK_CUR:
+            offset += self._at
+        self._at = offset
         return self._at
 
     def tell(self) -> int:
         return self._at
 
-    def readinto(self, buffer: Any) -> int:
-        length = min(len(buffer), self._size - self._at)
-        if length <= 0:
-            return 0
-        got = self._web.read(self._path, self._at, length)
-        buffer[: len(got)] = got
-        self._at += len(got)
-        return len(got)
+    def read(self, size: int | None = -1) -> bytes:
+        if size is None or size < 0:
+            content = self._web.read(self._path, self._at)
+        elif size >= _AHEAD_BYTES:
+            content = self._web.read(self._path, self._at, size)
+        else:
+            begin = self._at - self._ahead_from
+            if begin < 0 or begin + size > len(self._ahead):
+                self._ahead = self._web.read(self._path, self._at, _AHEAD_BYTES)
+                self._ahead_from, begin = self._at, 0
+            content = self._ahead[begin : begin + size]
+        self._at += len(content)
+        return content
+
+    def _length(self) -> int:
+        if self._size is None:
+            status = self._web.status(self._path)
+            if status is None:
+                raise FileNotFoundError(self._path)
+            self._size = int(status["length"])
+        return self._size
 
 
 def _named(path: str) -> str:

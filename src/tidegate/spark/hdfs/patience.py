@@ -1,8 +1,8 @@
 """How long an HDFS is waited for that does not answer.
 
-At a start the address may be wrong, which a person wants to hear soon. Once a NameNode has answered,
-or in a task, which a driver has sent that had an answer, the address is right. Then a NameNode that
-is silent has failed over or is restarted, which takes up to a minute.
+At a start the address may be wrong, which a person wants to hear soon. Once a NameNode has
+answered, or in a task, which a driver has sent that had an answer, the address is right. Then a
+NameNode that is silent has failed over or is restarted, which takes up to a minute.
 """
 
 import itertools

@@ -10,7 +10,6 @@ import json
 import os
 import socket
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import IO, Any
@@ -120,9 +119,11 @@ class WebHdfs:
         options = {"op": "CREATE", "overwrite": "true"}
         self._content("PUT", path, options, content, size)
 
-    def read(self, path: str, offset: int, length: int) -> bytes:
-        """Read a part of a file; less than `length` if it ends before."""
-        options = {"op": "OPEN", "offset": str(offset), "length": str(length)}
+    def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
+        """Read a part of a file; less than `length` if it ends before. None: all that follows."""
+        options = {"op": "OPEN", "offset": str(offset)}
+        if length is not None:
+            options["length"] = str(length)
         return self._content("GET", path, options).content
 
     def _named(self, method: str, path: str, options: Mapping[str, str]) -> _Answer:

@@ -70,7 +70,9 @@ def ask(address: Address, doing: str, operation: str, **given: Any) -> dict[str,
     raise AssertionError("the last try returns or raises")
 
 
-def _asked(address: Address, doing: str, operation: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def _asked(
+    address: Address, doing: str, operation: str, given: Mapping[str, Any]
+) -> dict[str, Any]:
     """One request, and its answer with all of its content."""
     client = _client(address.endpoint, address.region)
     from botocore.exceptions import (
@@ -104,8 +106,8 @@ def _asked(address: Address, doing: str, operation: str, given: Mapping[str, Any
             answer["Body"] = answer["Body"].read()
         except BotoCoreError as error:
             raise BrokenOff(
-                f"the answer of {named} broke off while {doing} ({masked(str(error))}); see whether "
-                "the store or the network to it is overloaded"
+                f"the answer of {named} broke off while {doing} ({masked(str(error))}); see "
+                "whether the store or the network to it is overloaded"
             ) from error
     return answer
 

@@ -167,7 +167,7 @@ def test_a_datanode_that_comes_back_is_asked_again(node: NameNode) -> None:
     web = hdfs(node)
     written(web, "/a", b"1")
     back, node.datanodes = node.datanodes, [f"127.0.0.1:{free_ports(1)[0]}"]
-    with pytest.raises(HdfsUnavailable, match="no DataNode of .* has answered"):
+    with pytest.raises(HdfsUnavailable, match=r"no DataNode of .* has answered"):
         web.read("/a", 0, 10)
     asked = len(node.asked)
 
@@ -214,13 +214,27 @@ def test_a_checkpoint_directory_on_it(node: NameNode) -> None:
     assert "DELETE" not in node.asked[-4:]
 
 
-def test_a_large_file_is_read_by_parts(node: NameNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidegate.spark.hdfs.filesystem._AT_ONCE_BYTES", 1000)
+def test_only_what_is_read_is_fetched(node: NameNode) -> None:
     files = HdfsFiles(HdfsAddress("/", "me", (node.url,)))
-    table = pa.table({"a": list(range(2000))})
+    content = bytes(range(256)) * 4096
+    node.files["/t"] = content
+    with files.open_input_file("/t") as source:
+        source.seek(100_000)
+        assert source.read_buffer(200_000).to_pybytes() == content[100_000:300_000]
+    assert node.sent_bytes == 200_000
+    assert node.asked == ["OPEN", "OPEN"], "one at the NameNode, one at the DataNode"
+    with files.open_input_file("/t") as source:
+        assert source.read() == content
+    with files.open_input_file("/none") as source, pytest.raises(FileNotFoundError):
+        source.read()
+
+
+def test_a_table_is_read_by_parts(node: NameNode) -> None:
+    files = HdfsFiles(HdfsAddress("/", "me", (node.url,)))
+    table = pa.table({"a": list(range(50_000))})
     with files.open_output_stream("/t", {}) as sink, pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table, max_chunksize=500)
-    assert len(node.files["/t"]) > 1000
+        writer.write_table(table, max_chunksize=20_000)
+    assert len(node.files["/t"]) > 2 * (64 << 10)
     with files.open_input_file("/t") as source:
         assert source.size() == len(node.files["/t"])
         assert pa.ipc.open_file(source).read_all() == table

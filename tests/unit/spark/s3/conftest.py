@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.helpers.s3_server import KEYS, LocalStore, new_bucket
+from tests.helpers.s3_server import LocalStore
+from tidegate.spark.clusters.store import KEYS, new_bucket
 from tidegate.spark.s3 import client
 from tidegate.spark.state import files
 

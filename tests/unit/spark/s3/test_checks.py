@@ -4,9 +4,10 @@ import socket
 
 import pytest
 
-from tests.helpers.s3_server import KEYS, LocalStore, user_with
+from tests.helpers.s3_server import LocalStore, user_with
 from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.spark.checks import check_place
+from tidegate.spark.clusters.store import KEYS
 from tidegate.spark.s3 import client
 from tidegate.spark.s3.address import Address
 from tidegate.spark.s3.checks import check_exclusive, check_readable
