@@ -377,10 +377,13 @@ class ChannelReader(DataSourceStreamReader):
                 )
             yield from self._topic.read(where)
             return
-        with self._log.data.open(name) as stream:
-            reader = pa.ipc.open_file(stream)
-            for number in range(reader.num_record_batches):
-                yield reader.get_batch(number)
+        try:
+            with self._log.data.open(name) as stream:
+                reader = pa.ipc.open_file(stream)
+                for number in range(reader.num_record_batches):
+                    yield reader.get_batch(number)
+        except FileNotFoundError:  # a remote file may be missed at its first read only
+            raise missing(self._log.data.path(name)) from None
 
     def commit(self, end: dict[str, int]) -> None:
         """The consumer will not read again what lies before `end`: remove it, several at a time.

@@ -16,6 +16,8 @@ _AT_ONCE_BYTES = 8 << 20
 """A file up to this size is written from memory."""
 _AHEAD_BYTES = 64 << 10
 """A read that is shorter fetches this much: the next ones are likely to follow it."""
+_SMALL_BYTES = 1 << 20
+"""A file up to this size whose end was asked for is fetched whole: it is read from its end."""
 _KINDS = {"FILE": fs.FileType.File, "DIRECTORY": fs.FileType.Directory}
 
 
@@ -177,16 +179,25 @@ class _Parts(io.RawIOBase):
     def read(self, size: int | None = -1) -> bytes:
         if size is None or size < 0:
             content = self._web.read(self._path, self._at)
-        elif size >= _AHEAD_BYTES:
-            content = self._web.read(self._path, self._at, size)
         else:
-            begin = self._at - self._ahead_from
-            if begin < 0 or begin + size > len(self._ahead):
-                self._ahead = self._web.read(self._path, self._at, _AHEAD_BYTES)
-                self._ahead_from, begin = self._at, 0
-            content = self._ahead[begin : begin + size]
+            content = self._ahead_of(size)
+            if content is None:
+                content = self._web.read(self._path, self._at, size)
         self._at += len(content)
         return content
+
+    def _ahead_of(self, size: int) -> bytes | None:
+        """The next bytes, if they were fetched before or are few; else None."""
+        begin = self._at - self._ahead_from
+        if not 0 <= begin <= begin + size <= len(self._ahead):
+            small = self._size is not None and self._size <= _SMALL_BYTES
+            if not small and size >= _AHEAD_BYTES:
+                return None
+            self._ahead_from = 0 if small else self._at
+            length = _SMALL_BYTES if small else _AHEAD_BYTES
+            self._ahead = self._web.read(self._path, self._ahead_from, length)
+            begin = self._at - self._ahead_from
+        return self._ahead[begin : begin + size]
 
     def _length(self) -> int:
         if self._size is None:

@@ -238,6 +238,10 @@ def test_a_table_is_read_by_parts(node: NameNode) -> None:
     with files.open_input_file("/t") as source:
         assert source.size() == len(node.files["/t"])
         assert pa.ipc.open_file(source).read_all() == table
+    node.asked.clear()
+    with files.open_input_file("/t") as source:
+        assert pa.ipc.open_file(source).get_batch(1).num_rows == 20_000
+    assert node.asked == ["GETFILESTATUS", "OPEN", "OPEN"], "it is small, and fetched whole"
 
 
 def test_a_fork_opens_connections_of_its_own(node: NameNode) -> None:
