@@ -24,54 +24,88 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.clusters_bodies.bodies import BODIES, SAID
 
 from tidegate.benching import Aim, Bench, Options, at_least, at_most
-from tidegate.errors import AskedWrongly, TidegateError
+from tidegate.errors import AskedWrongly, TidegateError, nearest
 from tidegate.units import parse_duration
 
 TARGET = "4 seconds"
 WITHIN = 0.9
 COLD_S = 3.0
 """How much longer the first micro-batch on a new executor may take."""
+OPTIONS = ("seconds", "only", "target", "log")
+LEAST_S, MOST_S = 30, 3600
 _WORDS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the caller asked for."""
+
+    bodies: tuple[str, ...]
+    seconds: float
+    target_s: float
+    log: str | None
+    """Where the output of Spark's driver goes; None: nowhere."""
+
+
+def asked_of(options: Options) -> Asked:
+    """The options as they are used; wrong ones are refused before anything is started."""
+    for name in options.extra:
+        if name not in OPTIONS:
+            raise AskedWrongly(f"bench clusters has no option '--{name}'{nearest(name, OPTIONS)}")
+    only = options.extra.get("only")
+    if only is not None and only not in BODIES:
+        raise AskedWrongly(f"there is no cluster '{only}' here; give {' or '.join(BODIES)}")
+    given = options.extra.get("seconds", "90" if options.quick else "180")
+    seconds = float(given) if given.isdecimal() else 0.0
+    if not LEAST_S <= seconds <= MOST_S:
+        raise AskedWrongly(f"--seconds {given} is not possible; give {LEAST_S} to {MOST_S} seconds")
+    return Asked(
+        bodies=tuple(BODIES) if only is None else (only,),
+        seconds=seconds,
+        target_s=parse_duration(options.extra.get("target", TARGET)),
+        log=options.extra.get("log"),
+    )
 
 
 def run(options: Options) -> Bench:
     """Run the load on each cluster."""
-    seconds = float(options.extra.get("seconds", 90.0 if options.quick else 180.0))
-    target_s = parse_duration(options.extra.get("target", TARGET))
-    only = options.extra.get("only")
-    if only is not None and only not in BODIES:
-        raise AskedWrongly(f"only={only}: give one of {', '.join(BODIES)}")
-    wanted = [name for name in BODIES if only in (None, name)]
+    asked = asked_of(options)
     results = [
-        {"cluster": name, **_in_a_process(options, name, seconds, target_s)}
-        for name in options.progress.each(wanted, lambda name: f"the cluster '{name}'")
+        {"cluster": name, **_in_a_process(options, name, asked)}
+        for name in options.progress.each(asked.bodies, lambda name: f"the cluster '{name}'")
     ]
-    aims: list[Aim] = []
-    for row in results:
-        name = row["cluster"]
-        aims.append(at_least(f"{name}: seconds within target", row["within_target"], WITHIN))
-        right = row["verified"] and row["lost"]
-        what = f"{name}: counts equal to a recomputation, although a host was lost"
-        aims.append(Aim(what, float(right), "= 1", right))
-        cold = f"{name}: how much longer the first batch on a new executor is"
-        aims.append(at_most(cold, row["new_executor_extra_s"], COLD_S, "s"))
-    return Bench("clusters", results, aims)
+    return Bench("clusters", results, [aim for row in results for aim in aims_of(row)])
 
 
-def _in_a_process(options: Options, name: str, seconds: float, target_s: float) -> dict[str, Any]:
+def aims_of(row: Mapping[str, Any]) -> list[Aim]:
+    """What one cluster should reach."""
+    name = row["cluster"]
+    right = bool(row["verified"] and row["lost"])
+    what = f"{name}: counts equal to a recomputation, although a host was lost"
+    cold = f"{name}: how much longer the first batch on a new executor is"
+    return [
+        at_least(f"{name}: seconds within target", row["within_target"], WITHIN),
+        Aim(what, float(right), "= 1", right),
+        at_most(cold, row["new_executor_extra_s"], COLD_S, "s"),
+    ]
+
+
+def _in_a_process(options: Options, name: str, asked: Asked) -> dict[str, Any]:
     """Run one cluster in a process of its own, which ends with Ctrl-C as this one does."""
     with tempfile.TemporaryDirectory(prefix="tidegate-bench-") as scratch:
         answer = Path(scratch) / "answer.json"
-        words = [name, str(seconds), str(target_s), str(answer)]
+        words = [name, str(asked.seconds), str(asked.target_s), str(answer)]
         given = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        if log := options.extra.get("log"):
-            given["TIDEGATE_SPARK_LOG"] = log
+        if asked.log is not None:
+            given["TIDEGATE_SPARK_LOG"] = asked.log
         process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.clusters_bodies.bodies", *words],
             stdout=subprocess.PIPE,

@@ -123,6 +123,10 @@ class HdfsFiles(fs.FileSystemHandler):  # type: ignore[misc]
         """Open a file for random access. The first read asks for it, and may find none."""
         return pa.PythonFile(_Parts(self._web, _named(path)), mode="r")
 
+    def content(self, path: str) -> bytes:
+        """A whole file, without asking for its size first."""
+        return self._web.read(_named(path))
+
     def open_output_stream(self, path: str, metadata: Any) -> pa.NativeFile:
         """Write a file, which HDFS gets when the stream is closed."""
         return pa.PythonFile(_Upload(self._web, _named(path)), mode="w")

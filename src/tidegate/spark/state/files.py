@@ -152,6 +152,8 @@ class Durable:
     def read(self, name: str) -> bytes:
         """Read a whole file; the error for a missing one names it."""
         try:
+            if (hdfs := hdfs_of(self.url)) is not None:
+                return hdfs.content(self.path(name))
             with self._fs.open_input_file(self.path(name)) as stream:
                 return bytes(stream.read())
         except FileNotFoundError:
