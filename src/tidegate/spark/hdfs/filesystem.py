@@ -184,9 +184,8 @@ class _Parts(io.RawIOBase):
         if size is None or size < 0:
             content = self._web.read(self._path, self._at)
         else:
-            content = self._ahead_of(size)
-            if content is None:
-                content = self._web.read(self._path, self._at, size)
+            known = self._ahead_of(size)
+            content = self._web.read(self._path, self._at, size) if known is None else known
         self._at += len(content)
         return content
 
