@@ -56,6 +56,9 @@ def figure_11(asked: Asked) -> Findings:
         for filling in FILLINGS[app.title][: 1 if asked.quick else None]
     ]
     with spark_on(MASTER, "tidegate paper flink-er") as spark:
+        if not asked.quick:
+            asked.progress.doing("warming up: the first move of a session is slow, as is a restart")
+            measure(spark, *cases[0])
         told_one = asked.progress.each(cases, lambda one: f"{one[0].title}: {one[1].about}")
         for app, filling in told_one:
             moves.append(one := measure(spark, app, filling))
