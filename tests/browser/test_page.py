@@ -15,6 +15,7 @@ from tidegate.control.row_counts import SourceCount
 from tidegate.sim.microbatch.pipeline import simulate
 from tidegate.view.live.page.address import PageAddress
 from tidegate.view.live.page.document import PANELS
+from tidegate.view.live.page.feed import OracleUntil
 from tidegate.view.live.page.server import Page
 
 CHARTS = {"latency", "load", "cores", "backlog", "tasks", "cost", "shedding"}
@@ -61,7 +62,7 @@ def served(records: Sequence[Record], name: str = "clicks", address: Any = None)
 @pytest.fixture(scope="module")
 def page(records: list[Record]) -> Iterator[Page]:
     running = served(records)
-    running.feeds[0].oracle_core_seconds = 400.0
+    running.feeds[0].oracle = OracleUntil(records[-1].measurement.at_s, 400.0, 500.0)
     yield running
     running.close()
 
@@ -97,7 +98,7 @@ def test_it_says_at_a_glance_how_it_is(browser: Any, page: Page, records: list[R
         assert "count" in tab.page.locator("section#pipeline svg").text_content()
         log = tab.text("decisions")
         assert "cores 2 to 12" in log and "cannot keep up" in log
-        assert "An oracle" in tab.text("cost")
+        assert "400 would have held the target (the oracle); 1.25 times" in tab.text("cost")
         assert "1,2" in tab.text("shedding")
 
 

@@ -8,7 +8,7 @@ import typer
 
 from tidegate.commands.oracle import oracle_of
 from tidegate.commands.output import Json, err, print_json, print_line, print_table
-from tidegate.commands.page import DEFAULT_PORT, open_page
+from tidegate.commands.page import DEFAULT_PORT, open_page, stay
 from tidegate.control.names import policy_name
 from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.spark.options import option
@@ -52,7 +52,12 @@ def demo(
         bool, typer.Option("--kafka", help="Send the rows through a real Kafka broker.")
     ] = False,
     page: Annotated[
-        bool, typer.Option("--page", help="Serve a live page for a browser during the run.")
+        bool,
+        typer.Option(
+            "--page",
+            help="Serve a live page for a browser during the run; on a terminal it stays"
+            " afterwards, until Ctrl-C.",
+        ),
     ] = False,
     port: Annotated[
         int, typer.Option(help="Port of the live page; 0 takes any free one.")
@@ -109,10 +114,17 @@ def demo(
             )
     finally:
         spark.stop()
+    if place is not None:
+        place.feed.over = True
     asked = {"master": master, "rate": rate or "surge", "policy": policy, "kafka": kafka}
     _tell(surge, asked, picture, json)
     if surge.interrupted:
         raise KeyboardInterrupt  # the command line ends with the code for it
+    if place is not None and err.is_terminal and not json:
+        from tidegate.commands.page_oracle import oracle_until
+
+        place.feed.oracle = oracle_until(surge.records)
+        stay(place)
 
 
 def _shown(

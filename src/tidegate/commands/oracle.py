@@ -60,14 +60,3 @@ def _changed(run: Sequence[Record]) -> bool:
         if record.assembly is not None
     ]
     return any(one != told[0] for one in told)
-
-
-def least_core_seconds(records: Sequence[Record]) -> float | None:
-    """Its core-seconds alone; None for several runs in a row, of which each has its own."""
-    if (
-        sum(record.assembly is not None and record.tick <= records[0].tick for record in records)
-        > 1
-    ):
-        return None
-    found = oracle_of(records)
-    return None if found is None else found.core_seconds

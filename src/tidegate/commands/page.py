@@ -1,12 +1,12 @@
 """`tidegate page`: the live page of a run of another process, or of one that is over."""
 
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tidegate.commands.checkpoint import records_place, tell_left_out
-from tidegate.commands.oracle import least_core_seconds
 from tidegate.commands.output import err
 from tidegate.recording import FollowedRecords
 
@@ -38,6 +38,9 @@ def page(
     The page is made from the records in the checkpoint, so the run may be in another process, on
     another machine, or over. Prometheus finds the same numbers at /metrics. Ctrl-C ends it.
     """
+    # Imported here because it loads the page, which other commands do without.
+    from tidegate.commands.page_oracle import FollowedOracle, keep_oracles
+
     followed = {}
     for checkpoint in checkpoints:
         followed[checkpoint] = FollowedRecords(records_place(checkpoint))
@@ -50,14 +53,18 @@ def page(
         )
         for record in reading.records:
             place.feed.add(record)
-    for checkpoint, place in places.items():
-        place.feed.oracle_core_seconds = least_core_seconds(readings[checkpoint].records)
+    oracles = {
+        checkpoint: FollowedOracle(place.feed, readings[checkpoint].records)
+        for checkpoint, place in places.items()
+    }
+    readings.clear()
     pause = threading.Event()
+    keep_oracles(list(oracles.values()), pause)
     while not pause.wait(_LOOK_EVERY_S):
         for checkpoint, place in places.items():
             for record in followed[checkpoint].fresh():
-                place.feed.oracle_core_seconds = None  # it was that of a shorter run
                 place.feed.add(record)
+                oracles[checkpoint].add(record)
 
 
 def open_page(asked: int | str, name: str, *, quiet: bool = False) -> "PlaceOnPage":
@@ -69,6 +76,19 @@ def open_page(asked: int | str, name: str, *, quiet: bool = False) -> "PlaceOnPa
     if not quiet:
         err.print(f"live page: {place.page.url}", highlight=False, markup=False, soft_wrap=True)
     return place
+
+
+def stay(place: "PlaceOnPage") -> None:
+    """Let the page of a run that is over be looked at, until Ctrl-C."""
+    err.print(
+        f"the live page stays at {place.page.url}; Ctrl-C ends it",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
+    with suppress(KeyboardInterrupt):
+        while True:
+            threading.Event().wait(_LOOK_EVERY_S)
 
 
 def _name(checkpoint: str) -> str:

@@ -154,7 +154,7 @@ def test_rows_are_counted_by_batches_where_these_are_told() -> None:
 def test_no_more_cores_are_busy_than_there_are() -> None:
     busy = measured(record(0), cores_busy=2.65, cores_granted=2)
     assert busy.measurement.busy_of_granted == 2.0
-    assert dict(summarise([busy]).lines())["of these, at work"] == "2"
+    assert dict(summarise([busy]).lines())["core-seconds at work"] == "2"
 
 
 def test_the_headline_says_it_in_one_sentence() -> None:

@@ -167,7 +167,7 @@ def _longest_s(
     return longest_s
 
 
-@nb.njit(cache=True)
+@nb.njit(cache=True, nogil=True)  # a page goes on meanwhile
 def _programme(
     arrived: Any,
     waited: Any,

@@ -13,7 +13,7 @@ from tidegate.spark.batch.migration import NOTHING_DECLARED, Migration, migrated
 from tidegate.spark.state.files import Durable, Missing
 
 FORMAT = 1
-DESCRIPTION = "pipeline.json"
+_DESCRIPTION = "pipeline.json"
 _NEXT = "pipeline.next.json"
 _LOG = logging.getLogger("tidegate")
 
@@ -49,7 +49,7 @@ class Checkpoint:
         A filesystem that cannot replace a file in one step may have lost the description in a
         crash. What was to take its place is then read instead.
         """
-        for name in (DESCRIPTION, _NEXT):
+        for name in (_DESCRIPTION, _NEXT):
             try:
                 return self.root.read_json(name)
             except Missing:
@@ -64,10 +64,10 @@ class Checkpoint:
         found = self.description()
         wanted = self.fitted(graph, migration)
         self.root.make()
-        there = self.root.exists(DESCRIPTION)
+        there = self.root.exists(_DESCRIPTION)
         if found != wanted or not there:
             self.root.write_json(_NEXT, wanted)
-            self.root.replace_json(DESCRIPTION, wanted, found if there else None)
+            self.root.replace_json(_DESCRIPTION, wanted, found if there else None)
             self.root.remove(_NEXT)
             for name in _retired(wanted) - _retired(found):
                 _LOG.warning(
@@ -84,7 +84,7 @@ class Checkpoint:
             if self.root.below(kind).directories():
                 raise AskedWrongly(
                     f"the checkpoint {self.root.url} has a directory '{kind}' with the work of "
-                    f"earlier runs, but its {DESCRIPTION} is missing; restore that file from a "
+                    f"earlier runs, but its {_DESCRIPTION} is missing; restore that file from a "
                     "copy, or give a new checkpoint; nothing was changed"
                 )
 
@@ -179,7 +179,7 @@ def require_description(checkpoint: Checkpoint) -> dict[str, Any]:
     found = checkpoint.description()
     if found is None:
         raise AskedWrongly(
-            f"{checkpoint.root.url} is not a Tidegate checkpoint: it has no {DESCRIPTION}; give "
+            f"{checkpoint.root.url} is not a Tidegate checkpoint: it has no {_DESCRIPTION}; give "
             "the directory that was passed as checkpoint="
         )
     require_format(found, checkpoint.root.url)

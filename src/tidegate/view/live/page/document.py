@@ -83,8 +83,7 @@ class PageSession:
         fresh = {id(sources) for sources in self._sources if sources.update()}
         with self._document.models.freeze():
             for panel in self._panels:
-                # The headline also says that nothing came, so it is always looked at.
-                if everything or id(panel.sources) in fresh or isinstance(panel, HeadlinePanel):
+                if everything or id(panel.sources) in fresh or panel.alert:
                     panel.update()
             show(self._nav, self._links())
 

@@ -45,6 +45,20 @@ class ToldDecision:
 
 
 @dataclass(frozen=True, slots=True)
+class OracleUntil:
+    """The least core-seconds that would have held the target until a moment, the future known."""
+
+    at_s: float
+    core_seconds: float
+    used: float
+    """What the run had used by then."""
+    within: float = 1.0
+    """The share of the time in which the target is held; below 1 where no cores hold it."""
+    estimated: bool = False
+    """Whether it is an estimate, as for several segments."""
+
+
+@dataclass(frozen=True, slots=True)
 class SeenTick:
     """A tick with its number in the feed."""
 
@@ -63,8 +77,10 @@ class Feed:
         """The newest record."""
         self.failure: ControlFailure | None = None
         """The failure of control that no record has ended yet."""
-        self.oracle_core_seconds: float | None = None
-        """The least core-seconds that would have held the target, where somebody computed it."""
+        self.oracle: OracleUntil | None = None
+        """Where somebody computed it: a driver does not, because it takes long."""
+        self.over = False
+        """Whether it is known that no further record comes."""
         self.assembly: Mapping[str, Any] = {}
         """The options of the run; empty while they are not known."""
         self._clock = clock

@@ -31,6 +31,8 @@ class PagePanel(ABC):
     """Whether it takes the whole width of a large screen."""
     tall: ClassVar[bool] = False
     """Whether it is as high as two others."""
+    alert: ClassVar[bool] = False
+    """Whether it can change without a new record."""
 
     def __init__(self, sources: SessionSources) -> None:
         self.sources = sources

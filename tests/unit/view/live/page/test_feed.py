@@ -9,7 +9,9 @@ from tests.helpers.pipeline_worlds import controller, world
 from tests.helpers.synthetic_surge import NOTE, REASONS, START_S, surge
 from tidegate.control.control_failure import ControlFailure
 from tidegate.sim.microbatch.pipeline import simulate
-from tidegate.view.live.page.feed import DECISIONS, NOTES, TICKS, Feed
+from tidegate.view.live.page.feed import DECISIONS, NOTES, TICKS, Feed, OracleUntil
+from tidegate.view.live.page.panels.cost import oracle_words
+from tidegate.view.live.page.panels.headline import state_of
 from tidegate.view.live.page.ticks import NAMES, columns_of_ticks, hottest_shard
 from tidegate.view.summary import summarise
 
@@ -118,3 +120,25 @@ def test_the_hottest_shard_has_most_rows() -> None:
     assert hottest_shard(replace(one, shard_rows=(1, 5, 2))) == (1, 0.625)
     assert hottest_shard(replace(one, shard_rows=())) is None
     assert hottest_shard(replace(one, shard_rows=(0, 0))) is None
+
+
+def test_a_run_that_is_known_to_be_over_says_so_at_once() -> None:
+    last = surge()[-1]
+    feed = fed(surge(), clock=lambda: last.measurement.at_s)
+    assert state_of(feed, last)[1].startswith("On target")
+    feed.over = True
+    kind, words = state_of(feed, last)
+    assert kind == "unknown"
+    assert words.startswith("The run ended at ") and "on target" in words
+
+
+def test_the_oracle_is_said_with_the_time_until_which_it_is_known() -> None:
+    known = OracleUntil(START_S, 200.0, 250.0)
+    words = oracle_words(known, up_to_date=True)
+    assert words == (
+        "With the future known, 200 would have held the target (the oracle); 1.25 times as many"
+        " were used."
+    )
+    words = oracle_words(replace(known, within=0.9, estimated=True), up_to_date=False)
+    assert words.startswith("Until 22:13:20 UTC: with the future known, about 200 would")
+    assert "held the target 90 % of the time" in words

@@ -19,7 +19,7 @@ class DecisionsPanel(TextPanel):
         """Now, then the log, then the notes."""
         record, told = self.feed.record, self.feed.decisions()
         if record is None:
-            return "<p>Waiting for the first tick.</p>"
+            return "<p>Nothing is decided yet.</p>"
         now = f"<p><b>Now:</b> {escape(record.decision.reason)}</p>"
         if told:
             rows = [

@@ -21,12 +21,13 @@ class HeadlinePanel(TextPanel):
     title = "At a glance"
     about = ""
     wide = True
+    alert = True  # it also says that no record comes
 
     def html(self) -> str:
         """The sentence, then the figures."""
         record = self.feed.record
         if record is None:
-            return '<p class="state">Waiting for the first tick of the control loop.</p>'
+            return '<p class="state">Nothing is measured yet: the pipeline is starting.</p>'
         kind, words = state_of(self.feed, record)
         figures = "".join(
             f"<div><dt>{escape(label)}</dt><dd>{escape(value)}<small>{escape(more)}</small></dd>"
@@ -44,10 +45,12 @@ def state_of(feed: Feed, record: Record) -> tuple[str, str]:
     failure, silent_s = feed.failure, feed.silent_s()
     if failure is not None:
         return "late", failure.words[0].upper() + failure.words[1:] + "."
-    if silent_s > max(_LEAST_SILENT_S, _SILENT_TICKS * record.measurement.step_s):
+    if feed.over or silent_s > max(_LEAST_SILENT_S, _SILENT_TICKS * record.measurement.step_s):
         at = clock_time(record.measurement.at_s)
         within = feed.totals.within_target
         held = "" if within is None else f" It was on target {within:.0%} of the time."
+        if feed.over:
+            return "unknown", f"The run ended at {at} UTC.{held}"
         return "unknown", f"No record since {at} UTC: the run is over, or its driver hangs.{held}"
     latency_s, target_s = feed.totals.judged_s, record.target_s
     statistic = _STATISTICS[feed.totals.statistic]
