@@ -27,12 +27,18 @@ def _keyed(name: str, inputs: str, rows: pa.Schema, function) -> Keyed:
 
 
 @functools.cache
-def graph(cut: bool) -> Graph:
-    """source -> sums -> sink; with a cut, also sums -> channel -> seen -> sink."""
+def graph(cut: bool, evolved: bool = False) -> Graph:
+    """source -> sums -> sink; with a cut, also sums -> channel -> seen -> sink.
+
+    The state of an `evolved` one has another column.
+    """
     made = Graph("faults")
     shedding = Shedding(by=None, classes={}, key=(), shards=1)
     made.add(Source(name="source", inputs=(), schema=ROWS, frame=None, shedding=shedding))
-    sums = _keyed("sums", "source", ROWS, tg.aggregate(n=tg.count(), total=tg.sum("v")))
+    measures = {"n": tg.count(), "total": tg.sum("v")}
+    if evolved:
+        measures["most"] = tg.max("v")
+    sums = _keyed("sums", "source", ROWS, tg.aggregate(**measures))
     made.add(sums)
     made.add(Sink(name="out", inputs=("sums",), schema=sums.schema, write=lambda *_: None))
     if not cut:
@@ -45,6 +51,6 @@ def graph(cut: bool) -> Graph:
 
 
 @functools.cache
-def segments(cut: bool) -> dict[str, Segment]:
+def segments(cut: bool, evolved: bool = False) -> dict[str, Segment]:
     """The segments, by name."""
-    return {segment.name: segment for segment in graph(cut).segments()}
+    return {segment.name: segment for segment in graph(cut, evolved).segments()}

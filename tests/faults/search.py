@@ -35,6 +35,8 @@ def _smaller(course: Course) -> Iterator[Course]:
     simpler = []
     if course.cut:
         simpler.append(replace(course, cut=False))
+    if course.evolves:
+        simpler.append(replace(course, evolves=0))
     for name in ("batches", "drivers", "faults"):
         if getattr(course, name) > 1:
             simpler.append(replace(course, **{name: getattr(course, name) - 1}))

@@ -20,6 +20,7 @@ from tidegate.spark.batch.transaction import Transactions
 from tidegate.spark.owner.lease import Lease
 from tidegate.spark.state.files import Missing
 from tidegate.spark.state.manifest import Manifest, Manifests
+from tidegate.spark.state.version import StateFile
 
 SEEDS = int(os.environ.get("TIDEGATE_FAULT_SEEDS", "2000"))
 PARTS = 8
@@ -119,6 +120,13 @@ def test_the_search_finds_a_channel_that_trusts_a_listing(monkeypatch):
     )
     stale = replace(Course(0), faults=12, batches=6, kinds=frozenset({"wait", "stale"}))
     assert first_defect(replace(stale, seed=seed) for seed in range(500)) is not None
+
+
+def test_the_search_finds_old_files_that_are_read_with_new_columns(monkeypatch):
+    monkeypatch.setattr(StateFile, "layout", property(lambda self: 99))
+    found = first_defect(one for one in courses() if one.evolves)
+    assert found is not None
+    assert shrunk(found).evolves
 
 
 def test_an_unknown_error_of_a_driver_is_a_defect(monkeypatch):

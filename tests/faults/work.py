@@ -51,7 +51,7 @@ class ImitatedWork:
     too_late: Callable[[Callable[[], object]], None]
     """Takes a task that goes on after its driver was killed."""
     stages: dict[str, bytes]
-    """The packed tasks of this world, by the directory of their node's cache."""
+    """The packed tasks of this world, by the directory of their node's cache and the layout."""
     _plan: BatchPlan = field(init=False)
     _before: Mapping[str, Version] = field(init=False)
     _output: pa.Table = field(init=False)
@@ -119,16 +119,18 @@ class ImitatedWork:
 
     def _stage(self, operator: str, node: int) -> bytes:
         folder = str(self.caches / f"node-{node}" / operator)
-        if folder not in self.stages:
+        earlier = self.place.earlier.get(operator, ())
+        known = f"{folder} {len(earlier)}"
+        if known not in self.stages:
             keyed = next(one for one in self.segment.keyed if one.name == operator)
             keeper = Keeper(
                 operator=operator,
                 key=keyed.key_schema,
                 bound=keyed.bound,
-                cache=NodeCache(folder, self.place.state(operator), SHARDS),
+                cache=NodeCache(folder, self.place.state(operator), SHARDS, earlier=earlier),
             )
-            self.stages[folder] = packed(KeyedStage(keeper, keyed.rows, None))
-        return self.stages[folder]
+            self.stages[known] = packed(KeyedStage(keeper, keyed.rows, None))
+        return self.stages[known]
 
     def _count(self, offered: int, kept: int) -> None:
         counts = ShedCounts(classes=((offered, kept),))

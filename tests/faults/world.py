@@ -4,7 +4,7 @@ import random
 import shutil
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from tidegate.spark.batch import channel
 from tidegate.spark.batch.channel import Log
 from tidegate.spark.batch.checkpoint import Checkpoint
 from tidegate.spark.batch.committed import lay_baseline
+from tidegate.spark.batch.layouts import earlier_layouts, schema_of
 from tidegate.spark.batch.next_allocation import NextAllocation
 from tidegate.spark.batch.plan import BatchPlan
 from tidegate.spark.batch.step import Steps
@@ -33,7 +34,6 @@ from tidegate.spark.shedding.ledger import Ledger, SourceTotals
 from tidegate.spark.shedding.sources import ShedSources
 from tidegate.spark.state import files, manifest
 from tidegate.spark.state.files import Durable
-from tidegate.spark.state.layout import file_schema
 from tidegate.spark.state.manifest import Manifests
 from tidegate.spark.state.node_cache import open_layers
 from tidegate.spark.state.read import read_version
@@ -66,6 +66,8 @@ class Course:
     epochs_kept: int = 64
     lost: str = "manifests"
     """What somebody removes in a course that loses files."""
+    evolves: int = 0
+    """The first driver whose pipeline has another column in its state; 0: none has."""
 
     @classmethod
     def of(cls, seed: int) -> "Course":
@@ -75,7 +77,7 @@ class Course:
         if chance.random() < 0.05:
             few = {"kill", "lose"}
         long = chance.random() < 0.05
-        return cls(
+        found = cls(
             seed,
             manner=chance.choice(["s3", "hdfs"]),
             batches=8 if long else chance.choice([1, 2, 2, 3, 4]),
@@ -87,6 +89,8 @@ class Course:
             epochs_kept=chance.choice([2, 3, 64]),
             lost=chance.choice(["manifests", "segments/main", "pipeline.json"]),
         )
+        # Behind a cut the rows would have another column as well.
+        return found if found.cut else replace(found, evolves=chance.choice([0, 2, 3]))
 
 
 class SparkGone(Exception):
@@ -321,14 +325,14 @@ class World:
 
     def _state(self, operator: str, segment: str) -> list[dict]:
         place = Checkpoint(Durable(URL))
-        node = next(n for n in segments(self.course.cut)[segment].keyed if n.name == operator)
+        described = (place.description() or {})["operators"][operator]
         last = self.committed(segment)
         if last < 0:
             return []
         folder = Durable(URL).below(f"segments/{segment}/manifests")
         version = Manifests(folder, place.states).load(last).versions[operator]
-        schema = file_schema(node.key_schema, node.bound)
-        table = read_version(place.state(operator), version, ["k"], None, 0, schema)
+        schema, earlier = schema_of(described["schema"]), earlier_layouts(described)
+        table = read_version(place.state(operator), version, ["k"], None, 0, schema, earlier)
         return table.to_pylist()
 
 
@@ -349,6 +353,7 @@ class Driver:
         self.jobs: dict[str, Callable[[], None]] = {}
         self.ended = 0
         self.place = Checkpoint(Durable(URL))
+        self.evolved = 0 < world.course.evolves <= number
 
     def start(self) -> None:
         self._actor("start", self._begin)
@@ -363,10 +368,10 @@ class Driver:
             process = Process("here", self.number)
             epoch = claims.make(claims.newest(), process, float(self.number))
         lay_baseline(self.place)
-        self.place.open(graph(self.world.course.cut))
+        self.place = self.place.open(graph(self.world.course.cut, self.evolved))
         lease = Lease(claims, epoch)
         runs = []
-        for name, segment in segments(self.world.course.cut).items():
+        for name, segment in segments(self.world.course.cut, self.evolved).items():
             counts = SourceTotals(
                 segment,
                 ShedSources(segment, accumulator=None),
@@ -460,7 +465,7 @@ class Driver:
             world.turns.give_way()
             if name == "main":
                 world.plans.setdefault(batch_id, used[-1].keep.fraction)
-            given = frozenset(tuple(row.values()) for row in rows.to_pylist())
+            given = frozenset(tuple(row.values())[:3] for row in rows.to_pylist())
             world.sunk.setdefault((name, batch_id), []).append((self.number, given))
             world._note(f"sink of {name} gets batch {batch_id} from driver {self.number}")
             world.turns.give_way()

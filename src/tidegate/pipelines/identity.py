@@ -44,6 +44,19 @@ def same_identity(old: Identity, new: Identity) -> bool:
     return old["name"] == new["name"] and not moved
 
 
+def extends(old: Identity, new: Identity) -> bool:
+    """Whether an aggregate only got or lost measures: those that stay mean what they meant."""
+    if "measures" in old and "measures" in new:
+        shared = set(old["measures"]) & set(new["measures"])
+        return bool(shared) and all(old["measures"][n] == new["measures"][n] for n in shared)
+    if "of" not in old or "of" not in new:
+        return False
+    rest = {"of": None}
+    return {**old, **rest} == {**new, **rest} and (
+        old["of"] == new["of"] or extends(old["of"], new["of"])
+    )
+
+
 def shown(identity: Identity) -> str:
     """An identity as a person would write it: `window(sum(column='price'), every=10 s)`."""
     kind = str(identity.get("function"))

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.pipelines.channels import channel_topic_of
+from tidegate.pipelines.defaults import with_defaults
 from tidegate.pipelines.derived import Derived
 from tidegate.pipelines.graph import (
     MAX_SHARDS,
@@ -174,6 +175,7 @@ class Stream:
         state: Declared | None = None,
         output: Declared | None = None,
         within: str | None = None,
+        defaults: Mapping[str, Any] | None = None,
         shards: int = 256,
         tasks: Tasks = (1, None),
         order_by: str | None = None,
@@ -183,8 +185,9 @@ class Stream:
 
         A function of your own is called once per task with the rows and the state rows of their
         keys, and returns an `Update`. `state` declares the state's columns without the key, and
-        `output` the columns it emits. `order_by` sorts the rows of a task, and so of every key, by
-        that column. `ttl` removes the state of a key that was not written for that long.
+        `output` the columns it emits. For state columns that were added later, `defaults` has their
+        value in rows from before. `order_by` sorts the rows of a task, and so of every key, by that
+        column. `ttl` removes the state of a key that was not written for that long.
         """
         what = f"operator '{name}'"
         keys = (key,) if isinstance(key, str) else tuple(key)
@@ -207,6 +210,8 @@ class Stream:
         bound = ready.bind(self.schema, keys)
         if not bound.identity:
             bound = replace(bound, identity=identity_of(ready))
+        if defaults:
+            bound = replace(bound, state=with_defaults(bound.state, defaults, what))
         if bound.within is not None and bound.within not in bound.state.names:
             require_columns((bound.within,), bound.state, f"{what}: within")
         return self._add(

@@ -205,7 +205,7 @@ class StartOptions(ControlOptions, total=False):
         Sequence[str],
         Option(
             "Operators or segments whose state in the checkpoint is forgotten if it no longer fits"
-            " the pipeline.",
+            " the pipeline; 'operator.column' for a single column.",
             (),
         ),
     ]

@@ -214,7 +214,13 @@ def _owned(
             place,
             NextAllocation(segment.nodes, tasks),
             Compiler(
-                segment, place.state, cache, reports.accumulator, given["sample_every"], traced
+                segment,
+                place.state,
+                cache,
+                reports.accumulator,
+                given["sample_every"],
+                traced,
+                place.earlier,
             ),
             reports,
             Anchors(session, shared=cache.shared),

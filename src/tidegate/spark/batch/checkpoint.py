@@ -1,6 +1,7 @@
 """The checkpoint directory: what is stored where, and whether it belongs to this pipeline."""
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -8,11 +9,15 @@ import pyarrow as pa
 
 from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.pipelines.graph import Channel, Graph, Keyed
-from tidegate.spark.batch.kept_names import KeptNames
+from tidegate.spark.batch import layouts
+from tidegate.spark.batch.kept_names import KEPT_AS, KeptNames
+from tidegate.spark.batch.layouts import earlier_layouts, gained, packed_schema
 from tidegate.spark.batch.migration import NOTHING_DECLARED, Migration, migrated
 from tidegate.spark.state.files import Durable, Missing
 
 FORMAT = 1
+"""The format of a checkpoint as most are; `layouts.FORMAT` says what makes the next one."""
+_READ = (FORMAT, layouts.FORMAT)
 _DESCRIPTION = "pipeline.json"
 _NEXT = "pipeline.next.json"
 _LOG = logging.getLogger("tidegate")
@@ -25,6 +30,8 @@ class Checkpoint:
     root: Durable
     names: KeptNames = field(default_factory=KeptNames)
     """The names under which operators keep their state."""
+    earlier: Mapping[str, tuple[pa.Schema, ...]] = field(default_factory=dict)
+    """For each operator, the layouts that older files of its state have (`layouts`)."""
 
     def state(self, operator: str) -> Durable:
         """The directory with the state files of a keyed operator."""
@@ -76,7 +83,12 @@ class Checkpoint:
                     graph.name,
                     name,
                 )
-        return replace(self, names=KeptNames.of(wanted))
+            _tell_columns(graph.name, found, wanted)
+        return replace(
+            self,
+            names=KeptNames.of(wanted),
+            earlier={name: earlier_layouts(one) for name, one in wanted["operators"].items()},
+        )
 
     def _refuse_leftovers(self) -> None:
         """Refuse a checkpoint that has state or batches, but no description to judge them by."""
@@ -118,6 +130,24 @@ def _check_other_names(graph: Graph, names: KeptNames) -> None:
             )
 
 
+def _tell_columns(pipeline: str, found: dict[str, Any] | None, wanted: dict[str, Any]) -> None:
+    """Say in the log which columns of state have changed."""
+    old = {} if found is None else found["operators"]
+    for name, one in wanted["operators"].items():
+        before = next(
+            (o for n, o in old.items() if o.get(KEPT_AS, n) == one.get(KEPT_AS, name)), None
+        )
+        words = [] if before is None else gained(before, one)
+        if words:
+            _LOG.warning(
+                "pipeline '%s': in the state of operator '%s', %s; older files are read so, and "
+                "nothing is rewritten at once",
+                pipeline,
+                name,
+                ", ".join(words),
+            )
+
+
 def _retired(description: dict[str, Any] | None) -> set[str]:
     """What was dropped from a checkpoint."""
     said = description or {}
@@ -148,7 +178,8 @@ def _operator(node: Keyed) -> dict[str, Any]:
         "shards": node.shards,
         "state": _columns(node.bound.state),
         "within": node.bound.within,
-        "schema": _packed(pa.schema([*node.key_schema, *node.bound.state])),
+        "due": node.bound.due,
+        "schema": packed_schema(pa.schema([*node.key_schema, *node.bound.state])),
         "function": dict(node.bound.identity),
         "order_by": node.order_by,
         "ttl_us": node.ttl_us,
@@ -160,18 +191,22 @@ def _columns(schema: pa.Schema) -> list[list[str]]:
     return [[column.name, str(column.type)] for column in schema]
 
 
-def _packed(schema: pa.Schema) -> str:
-    """Arrow's own encoding of a schema, for tools that read the state without the pipeline."""
-    return bytes(schema.serialize()).hex()
-
-
 def require_format(description: dict[str, Any], url: str) -> None:
     """Refuse a checkpoint of another format, which another version of Tidegate has written."""
-    if description.get("format") != FORMAT:
+    found = description.get("format")
+    if found in _READ:
+        return
+    if isinstance(found, int) and found > max(_READ):
         raise TidegateError(
-            f"the checkpoint {url} has format {description.get('format')}, and this version reads "
-            f"{FORMAT}; use the version of Tidegate that wrote it, or give another checkpoint"
+            f"the checkpoint {url} was written by a newer release of Tidegate: it has format "
+            f"{found}, and this release reads up to {max(_READ)}; nothing was changed; use that "
+            "release or a later one, or start from a savepoint that was made before the upgrade"
         )
+    raise TidegateError(
+        f"the checkpoint {url} has format {found}, and this version reads "
+        f"{' and '.join(map(str, _READ))}; use the version of Tidegate that wrote it, or give "
+        "another checkpoint"
+    )
 
 
 def require_description(checkpoint: Checkpoint) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -112,6 +113,7 @@ class Compiler:
         accumulator: Any,
         sample_every: int = 1,
         traced: frozenset[str] = frozenset(),
+        earlier: Mapping[str, tuple[pa.Schema, ...]] = MappingProxyType({}),
     ) -> None:
         self.traced = traced
         """The nodes and channels of the pipeline whose rows carry traces (`pipelines.traces`)."""
@@ -146,7 +148,8 @@ class Compiler:
                 )
                 self._stages[node.name] = packed(stage)
             else:
-                folder = NodeCache(node.name, state(node.name), node.shards, cache)
+                layouts = earlier.get(node.name, ())
+                folder = NodeCache(node.name, state(node.name), node.shards, cache, layouts)
                 keeper = Keeper(
                     operator=node.name,
                     key=node.key_schema,

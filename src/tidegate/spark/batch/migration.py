@@ -1,7 +1,8 @@
 """Whether the state in a checkpoint still fits the pipeline, and what the user says to a change.
 
 Some changes are harmless: a longer time-to-live (every state row carries its own), another delay or
-emit, a new operator, a lambda that got a name. All others are refused, with what changed and with
+emit, a new operator, a lambda that got a name, a column of the state that is wider or new and has a
+default (`layouts`). All others are refused, with what changed and with
 the declarations that would allow it: an operator was renamed, its state is dropped, or its changed
 function goes on with the same state.
 """
@@ -11,12 +12,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tidegate.errors import AskedWrongly, nearest
-from tidegate.pipelines.identity import OWN, same_identity, shown
+from tidegate.pipelines.identity import OWN, extends, same_identity, shown
 from tidegate.spark.batch.kept_names import KEPT_AS, fresh_name
+from tidegate.spark.batch.layouts import EARLIER, FORMAT, continued, misfit
 
 Description = dict[str, Any]
 
-_HARD = (("key", "key"), ("shards", "shard count"), ("state", "state"), ("within", "within"))
+_HARD = (("key", "key"), ("shards", "shard count"), ("within", "within"))
+_ALIKE = ("key", "shards", "state", "within")
+"""What an operator has in common with one that was renamed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +34,8 @@ class Migration:
     renamed: Mapping[str, str] = field(default_factory=dict)
     """Old name of a keyed operator to its new one."""
     dropped: frozenset[str] = frozenset()
-    """Operators, or segments, whose state is forgotten if it does not fit."""
+    """Operators, or segments, whose state is forgotten if it does not fit; 'operator.column' for a
+    single column of the state."""
     same_state: frozenset[str] = frozenset()
     """Operators with another function that goes on with the state as it is."""
 
@@ -81,10 +86,13 @@ def migrated(found: Description, wanted: Description, migration: Migration) -> D
     for name, new in wanted["operators"].items():
         if name in operators:
             kept = operators[name].get(KEPT_AS, name)
+            new = continued(operators[name], new)
         else:
             kept = fresh_name(name, taken)
             taken.add(kept)
         result["operators"][name] = new if kept == name else {**new, KEPT_AS: kept}
+    if any(EARLIER in one for one in result["operators"].values()):
+        result["format"] = FORMAT
     if retired:
         result["retired"] = retired
     if gone:
@@ -185,7 +193,7 @@ def _problem(
         alike = [
             other
             for other, one in wanted["operators"].items()
-            if other not in operators and all(one[what] == old[what] for what, _ in _HARD)
+            if other not in operators and all(one[what] == old[what] for what in _ALIKE)
         ]
         now = alike[0] if alike else "its new name"
         return (
@@ -209,7 +217,8 @@ def _problem(
         )
     changed = _changed_meaning(old, new)
     if changed is None or name in migration.same_state:
-        return None
+        columns = misfit(name, old, new, migration.dropped)
+        return None if columns is None else f"{columns}; or {begin}"
     return (
         f"operator '{name}' {changed}; start with same_state=['{name}'] if the state still means "
         f"the same, with {drop} to forget it and begin afresh, or change it back"
@@ -221,7 +230,7 @@ def _changed_meaning(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | No
     before, after = old.get("function"), new["function"]
     if before is None:
         return None
-    if not same_identity(before, after):
+    if not same_identity(before, after) and not extends(before, after):
         return f"had the function {shown(before)}, now {shown(after)}"
     if after["function"] != OWN:
         return None

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tidegate.spark.state.evolution import read_through
 from tidegate.spark.state.layout import SLOT, Slots, shard_bounds
 
 PIECE_ROWS = 1 << 16
@@ -30,6 +31,14 @@ class Layer:
     mapped_bytes: int = 0
     """Bytes of the table that are mapped, and below those that are on this process's heap."""
     heap_bytes: int = 0
+    through: tuple[pa.Schema, ...] = ()
+    """The later layouts through which its rows are read; empty where it was written in the newest.
+    The table itself stays as it was written, so that it stays mapped."""
+
+    def rows(self, numbers: NDArray[np.int64]) -> pa.Table:
+        """These rows of the piece, in the newest layout."""
+        rows = pa.Table.from_batches([self.table.take(pa.array(numbers))])
+        return read_through(rows, self.through) if self.through else rows
 
 
 def layer_of(table: pa.RecordBatch, shards: int, is_mapped: bool) -> Layer:

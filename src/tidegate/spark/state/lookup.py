@@ -185,7 +185,7 @@ def _survivors(
 
 
 def _rows(reach: Reach, row: Numbers) -> pa.Table:
-    return pa.Table.from_batches([reach.layer.table.take(pa.array(row))])
+    return reach.layer.rows(row)
 
 
 def newest_first(number: Numbers, sub: Numbers) -> Numbers:

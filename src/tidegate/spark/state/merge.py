@@ -80,7 +80,7 @@ def merged(
         starts, ends = reach.layer.bounds[:-1][take], reach.layer.bounds[1:][take]
         rows = ranges(starts, ends)
         if len(rows):
-            parts.append(pa.Table.from_batches([reach.layer.table.take(pa.array(rows))]))
+            parts.append(reach.layer.rows(rows))
     table = pa.concat_tables(parts)
     slots = table.column(SLOT).to_numpy()
     number, first = distinct(slots, table.select(key))

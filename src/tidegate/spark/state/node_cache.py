@@ -9,7 +9,7 @@ import functools
 import logging
 import zlib
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -48,6 +48,8 @@ class NodeCache:
     shards: int
     place: CachePlace | None = None
     """The private directory of the pipeline, which is resolved on the node."""
+    earlier: tuple[pa.Schema, ...] = ()
+    """The layouts that older files were written in, the oldest first (`state.evolution`)."""
 
     @property
     def directory(self) -> str:
@@ -89,19 +91,26 @@ class NodeCache:
     def layer(self, file: StateFile, index: int, schema: pa.Schema) -> tuple[Layer, bool]:
         """A piece, and whether it was read on this node rather than from the durable files."""
         directory = self.directory
+        through: tuple[pa.Schema, ...] = ()
+        if file.layout < len(self.earlier):
+            through = (*self.earlier[file.layout + 1 :], schema)
+            schema = self.earlier[file.layout]
         if not directory:
             content, is_mapped = self._durable_bytes(file, index)
-            return layer_of(_rows(file, index, content, schema), self.shards, is_mapped), False
+            rows = _rows(file, index, content, schema)
+            return replace(layer_of(rows, self.shards, is_mapped), through=through), False
         mark = (directory, file.name, index)
         layer = open_layers.get(mark)
-        if layer is not None:
-            return layer, True
+        if (
+            layer is not None
+        ):  # perhaps since before the last layout: the process is older than that
+            return layer if layer.through == through else replace(layer, through=through), True
         table, is_mapped, own = self._cached(file, index, schema, mark), True, True
         if table is None:
             own = False
             table, is_mapped = self._fetched(file, index, schema)
             open_layers.note_checked(mark)
-        layer = layer_of(table, self.shards, is_mapped)
+        layer = replace(layer_of(table, self.shards, is_mapped), through=through)
         open_layers.put(mark, layer)
         return layer, own
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 from tidegate.errors import AskedWrongly, TidegateError, nearest
 from tidegate.spark.batch.checkpoint import Checkpoint, require_description
 from tidegate.spark.batch.kept_names import KeptNames
+from tidegate.spark.batch.layouts import earlier_layouts, schema_of
 from tidegate.spark.batch.plan import Plans
 from tidegate.spark.state.files import Durable, Missing
 from tidegate.spark.state.identity import distinct
@@ -79,12 +80,13 @@ def _read_batch(
     batch_id: int,
 ) -> pa.Table:
     """The state after one batch, read as the checkpoint describes the operator."""
-    schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(described["schema"])))
+    schema = schema_of(described["schema"])
     found = manifests.read(batch_id, {}).get(kept, Version.empty(described["shards"]))
     plan = plans.newest(batch_id)
     at_us = 0 if plan is None else plan.at_us
     key = [name for name, _ in described["key"]]
-    return read_version(folder, found, key, described["within"], at_us, schema)
+    within, earlier = described["within"], earlier_layouts(described)
+    return read_version(folder, found, key, within, at_us, schema, earlier)
 
 
 def read_version(
@@ -94,16 +96,20 @@ def read_version(
     within: str | None,
     at_us: int,
     schema: pa.Schema,
+    earlier: tuple[pa.Schema, ...] = (),
 ) -> pa.Table:
-    """All live rows of a version, without Tidegate's own columns."""
+    """All live rows of a version, without Tidegate's own columns.
+
+    `earlier` are the layouts that older files were written in.
+    """
     if not version.files:
         return schema.empty_table().select([name for name in schema.names if name not in SYSTEM])
-    cache, every = NodeCache("", folder, version.shards), range(version.shards)
+    cache, every = NodeCache("", folder, version.shards, earlier=earlier), range(version.shards)
     parts = []
     for reach in open_chains(cache, version, every, Reads(), with_system(schema)):
         bounds = reach.layer.bounds
         rows = ranges(bounds[:-1][reach.valid], bounds[1:][reach.valid])
-        parts.append(pa.Table.from_batches([reach.layer.table.take(pa.array(rows))]))
+        parts.append(reach.layer.rows(rows))
     table = pa.concat_tables(parts)
     number, _ = distinct(table.column(SLOT).to_numpy(), table.select(key))
     sub = np.zeros(len(number), dtype=np.int64) if within is None else integers(table, within)

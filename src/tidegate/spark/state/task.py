@@ -157,7 +157,9 @@ class TaskState:
             )
             for _, _, start, end in ranges
         ] or [pa.RecordBatch.from_pylist([], schema=schema)]
-        name = f"{self.batch_id:010d}-{self.task:05d}-{uuid.uuid4().hex[:8]}.arrow"
+        layout = len(self.keeper.cache.earlier)
+        mark = f"l{layout}-" if layout else ""
+        name = f"{self.batch_id:010d}-{self.task:05d}-{mark}{uuid.uuid4().hex[:8]}.arrow"
         size, written = self.keeper.cache.write(name, batches)
         pieces = tuple(
             self._piece(first, last, batch, its)

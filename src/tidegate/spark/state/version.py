@@ -76,6 +76,12 @@ class StateFile:
         """The micro-batch that wrote it."""
         return int(self.name[:10])
 
+    @property
+    def layout(self) -> int:
+        """The number of the layout that it was written in: `-l2-` in its name, or 0."""
+        parts = self.name.split("-")
+        return int(parts[2][1:]) if len(parts) == 4 and parts[2].startswith("l") else 0
+
 
 @dataclass(frozen=True, slots=True)
 class TaskChange:

@@ -5,6 +5,7 @@ import json
 import pytest
 from pyspark.sql.types import (
     DoubleType,
+    IntegerType,
     LongType,
     StringType,
     StructField,
@@ -12,8 +13,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from tidegate.errors import AskedWrongly
+from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.pipelines import functions as tg
+from tidegate.pipelines.defaults import default_of
 from tidegate.pipelines.keyed import Update
 from tidegate.pipelines.stream import pipeline
 from tidegate.spark.batch.checkpoint import Checkpoint, describe
@@ -22,6 +24,7 @@ from tidegate.spark.batch.migration import Migration, idle
 from tidegate.spark.state.files import Durable
 
 TYPES = {
+    "int": IntegerType(),
     "string": StringType(),
     "long": LongType(),
     "double": DoubleType(),
@@ -118,6 +121,86 @@ def test_a_changed_meaning_is_accepted_once_when_it_is_declared(opened, before, 
         opened(before())
 
 
+def kept(state, **options):
+    return keyed(add_up, state=columns(state), output=columns("k string, n long"), **options)
+
+
+def test_new_and_wider_columns_are_accepted_and_older_layouts_stay_known(opened, tmp_path, caplog):
+    assert opened(kept("n int")).description()["format"] == 1
+    place = opened(kept("n long, seen double", defaults={"seen": 1.5}))
+    assert "'seen' is new, 'n' was int32 and is int64; older files are read so" in caplog.text
+    (first,) = place.earlier["op"]
+    assert [str(first.field(name).type) for name in ("k", "n")] == ["string", "int32"]
+    found = place.description()
+    assert found["format"] == 2
+    for _ in range(2):  # another default later does not change what a row is that has the first
+        place = opened(kept("n long, seen double", defaults={"seen": 99.0}))
+        assert place.description() == found
+    place = opened(kept("n long, seen double, more string", defaults={"more": None}))
+    assert len(place.earlier["op"]) == 2
+    assert default_of(place.earlier["op"][1].field("seen")).as_py() == 1.5
+
+
+@pytest.mark.parametrize(
+    ("after", "said"),
+    [
+        (lambda: kept("n int"), "state column 'n' as int64, now as int32, in which not every"),
+        (lambda: kept("n double"), "state column 'n' as int64, now as double, in which not every"),
+        (
+            lambda: kept("m long"),
+            r"no longer has the state column 'n'; start with dropped=\['op.n'",
+        ),
+        (lambda: kept("n long, m long"), r"new state column 'm'; say what .*defaults=\{'m': 0\}"),
+    ],
+)
+def test_columns_that_old_rows_cannot_have_are_refused(tmp_path, opened, after, said):
+    opened(kept("n long"))
+    written = (tmp_path / "ck" / "pipeline.json").read_bytes()
+    with pytest.raises(AskedWrongly, match=f"{said}.*begin afresh.*nothing was changed"):
+        opened(after())
+    assert (tmp_path / "ck" / "pipeline.json").read_bytes() == written
+
+
+def test_a_column_is_given_up_by_declaration(opened):
+    opened(kept("n long, m long"))
+    place = opened(kept("n long"), dropped=["op.m"])
+    assert [layout.names[-2:] for layout in place.earlier["op"]] == [["n", "m"]]
+    declared = Migration(dropped=frozenset(["op.m"]))
+    assert idle(place.description(), describe(kept("n long")), declared) == ["op.m"]
+
+
+def test_an_aggregate_and_its_windows_get_measures_without_a_declaration(opened):
+    def two():
+        return tg.aggregate(n=tg.count(), total=tg.sum("v"))
+
+    def three():
+        return tg.aggregate(n=tg.count(), total=tg.sum("v"), most=tg.max("v"))
+
+    opened(keyed(two()))
+    assert len(opened(keyed(three())).earlier["op"]) == 1
+    with pytest.raises(AskedWrongly, match="no longer has the state column 'most'"):
+        opened(keyed(two()))
+    with pytest.raises(AskedWrongly, match="had the function aggregate"):
+        opened(keyed(tg.aggregate(n=tg.count("v"), total=tg.sum("v"), most=tg.max("v"))))
+
+
+def test_windows_get_measures_without_a_declaration(opened):
+    def windows(*more):
+        measures = {"n": tg.count(), **{f"most_{column}": tg.max(column) for column in more}}
+        return keyed(tg.window(tg.aggregate(**measures), every="1 minute"))
+
+    opened(windows("v"))
+    assert len(opened(windows("v", "timestamp")).earlier["op"]) == 1
+
+
+def test_a_checkpoint_of_a_newer_release_is_refused(opened, tmp_path):
+    opened(kept("n long"))
+    path = tmp_path / "ck" / "pipeline.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "format": 3}))
+    with pytest.raises(TidegateError, match=r"newer release of Tidegate: it has format 3, .* to 2"):
+        opened(kept("n long"))
+
+
 def test_dropped_begins_afresh_and_acts_once(opened, caplog):
     opened(keyed(tg.sum("v", as_="x")))
     afresh = keyed(tg.max("v", as_="x"))
@@ -205,7 +288,7 @@ def test_a_lost_description_is_not_taken_for_a_new_checkpoint(opened, tmp_path):
     opened(keyed(tg.count()))
     (tmp_path / "ck" / "pipeline.json").rename(tmp_path / "ck" / "pipeline.next.json")
     opened(keyed(tg.count()))  # what was about to replace it counts as the description
-    with pytest.raises(AskedWrongly, match="had the state"):
+    with pytest.raises(AskedWrongly, match="had the function count"):
         opened(keyed(tg.max("v")))
     assert not (tmp_path / "ck" / "pipeline.next.json").exists()
     (tmp_path / "ck" / "segments" / "main").mkdir(parents=True)
