@@ -22,6 +22,7 @@ from tidegate.commands.plan import plan
 from tidegate.commands.planetlab import planetlab
 from tidegate.commands.replay import replay
 from tidegate.commands.run import ARGUMENTS_ARE_ITS_OWN, run
+from tidegate.commands.savepoint import savepoint
 from tidegate.commands.simulate import simulate
 from tidegate.commands.state import state
 from tidegate.commands.whatif import whatif
@@ -33,6 +34,7 @@ TRACEBACK = "TIDEGATE_TRACEBACK"
 STOPPED = 130
 """The exit code that typer ends with on Ctrl-C."""
 BEGIN, LOOK = "Begin here", "Look at a run, while it goes on or later"
+KEEP = "Keep state for years"
 PLAN, MEASURE = "Plan ahead", "Ready-made applications and measurements"
 
 app = typer.Typer(
@@ -97,6 +99,7 @@ _add("page", page, LOOK, "tidegate page clicks.ckpt")
 _add("replay", replay, LOOK, "tidegate replay clicks.ckpt --target 5s")
 _add("whatif", whatif, LOOK, "tidegate whatif clicks.ckpt --target 5s --cores 1:20")
 _add("state", state, LOOK, "tidegate state clicks.ckpt per_key --limit 5")
+_add("savepoint", savepoint, KEEP, "tidegate savepoint clicks.ckpt clicks-2026-11.savepoint")
 _add("calibrate", calibrate, PLAN, "tidegate calibrate grep --stretch --counts 1,2,4")
 _add("plan", plan, PLAN, "tidegate plan examples/vld.toml --cores 22")
 _add(

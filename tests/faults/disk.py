@@ -83,7 +83,12 @@ class Disk(fs.FileSystemHandler):
             self._note("list", base, "lags behind")
         else:
             self._note("list", base, "")
-        return [self._info(name) for name in names]
+        folders = {n[len(base) :].split("/")[0] for n in self.files if n.startswith(base)}
+        below = [f"{base}{folder}" for folder in sorted(folders) if f"{base}{folder}" not in names]
+        made = [
+            fs.FileInfo(path, fs.FileType.Directory) for path in below if path not in self.files
+        ]
+        return [*(self._info(name) for name in names), *made]
 
     def create_dir(self, path, recursive):
         return None

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.faults import world
 from tests.faults.search import defect_of, first_defect, shrunk
 from tests.faults.world import Course, World
 from tidegate.errors import TidegateError
@@ -18,6 +19,7 @@ from tidegate.spark.batch.channel import Log
 from tidegate.spark.batch.plan import Plans
 from tidegate.spark.batch.transaction import Transactions
 from tidegate.spark.owner.lease import Lease
+from tidegate.spark.savepoint.contents import contents
 from tidegate.spark.state.files import Missing
 from tidegate.spark.state.manifest import Manifest, Manifests
 from tidegate.spark.state.version import StateFile
@@ -47,9 +49,9 @@ def test_two_claims_of_one_epoch_on_an_object_store_keep_the_plan_of_the_first()
 def test_a_seed_has_one_course_of_events():
     traces = []
     for _ in range(2):
-        world = World(Course.of(5))
-        world.run()
-        traces.append([line.split("/")[0] for line in world.trace])
+        life = World(Course.of(5))
+        life.run()
+        traces.append([line.split("/")[0] for line in life.trace])
     assert traces[0] == traces[1]
 
 
@@ -127,6 +129,17 @@ def test_the_search_finds_old_files_that_are_read_with_new_columns(monkeypatch):
     found = first_defect(one for one in courses() if one.evolves)
     assert found is not None
     assert shrunk(found).evolves
+
+
+def test_the_search_finds_a_savepoint_without_the_plan_of_a_batch_that_was_begun(monkeypatch):
+    def without(root, description):
+        found = contents(root, description)
+        return replace(found, small=tuple(one for one in found.small if "/plans" not in one.folder))
+
+    monkeypatch.setattr(world, "contents", without)
+    found = first_defect(one for one in courses() if one.saved and "kill" in one.kinds)
+    assert found is not None
+    assert "different rows" in str(defect_of(found))
 
 
 def test_an_unknown_error_of_a_driver_is_a_defect(monkeypatch):

@@ -30,6 +30,10 @@ from tidegate.spark.owner import epochs
 from tidegate.spark.owner.epochs import Epochs, Fenced
 from tidegate.spark.owner.lease import Lease
 from tidegate.spark.owner.process import Process
+from tidegate.spark.savepoint.contents import contents
+from tidegate.spark.savepoint.copy import copy_all
+from tidegate.spark.savepoint.index import Savepoint
+from tidegate.spark.savepoint.restore import restore
 from tidegate.spark.shedding.ledger import Ledger, SourceTotals
 from tidegate.spark.shedding.sources import ShedSources
 from tidegate.spark.state import files, manifest
@@ -68,6 +72,8 @@ class Course:
     """What somebody removes in a course that loses files."""
     evolves: int = 0
     """The first driver whose pipeline has another column in its state; 0: none has."""
+    saved: bool = False
+    """Whether drivers may go on from a savepoint, on another checkpoint, when one has ended."""
 
     @classmethod
     def of(cls, seed: int) -> "Course":
@@ -90,7 +96,8 @@ class Course:
             lost=chance.choice(["manifests", "segments/main", "pipeline.json"]),
         )
         # Behind a cut the rows would have another column as well.
-        return found if found.cut else replace(found, evolves=chance.choice([0, 2, 3]))
+        evolves = 0 if found.cut else chance.choice([0, 2, 3])
+        return replace(found, evolves=evolves, saved=chance.random() < 0.3)
 
 
 class SparkGone(Exception):
@@ -211,7 +218,10 @@ class World:
                     self._left = 0  # from here on nothing fails any more
                     self._full_until = 0
                 if not asleep or self.chance.random() < 0.5:
-                    if ended and "lose" in self.course.kinds and self.chance.random() < 0.3:
+                    if ended and self.course.saved and not self.lost:
+                        if self.chance.random() < 0.5:
+                            self._move()
+                    elif ended and "lose" in self.course.kinds and self.chance.random() < 0.3:
                         self._lose()
                     self._start()
             if self.available < self.total and self.chance.random() < 0.05:
@@ -253,6 +263,25 @@ class World:
             self._note(f"{self.course.lost} is lost")
             for name in gone:
                 del self.disk.files[name]
+
+    def _move(self) -> None:
+        """Somebody makes a savepoint, and the next driver begins a checkpoint with it."""
+        while self.turns.step():  # zombies know the old checkpoint only
+            self._check_errors()
+        self._full_until = 0
+        there, saved = Durable(URL), Durable(f"{URL}-saved")
+        description = Checkpoint(there).description()
+        if description is None:
+            return
+        self._note("the checkpoint is saved, and begins anew")
+        found = contents(there, description)
+        copied = copy_all(there, saved, [*found.small, *found.state])
+        index = Savepoint(saved.url, 0.0, found.batches, description, tuple(copied))
+        for name in [name for name in self.disk.files if name.startswith("/ck/")]:
+            del self.disk.files[name]
+        restore(index, there)
+        for name in [name for name in self.disk.files if name.startswith("/ck-saved/")]:
+            del self.disk.files[name]
 
     def _start(self) -> None:
         self._driver += 1

@@ -15,6 +15,7 @@ from tidegate.spark.foreign_session import require_workers
 from tidegate.spark.kafka.channel_topic import check_topics
 from tidegate.spark.master import on_this_machine
 from tidegate.spark.s3.checks import check_readable
+from tidegate.spark.savepoint.index import Savepoint
 from tidegate.spark.sinks.of_format import check_sinks
 from tidegate.spark.state.files import Durable
 
@@ -24,18 +25,24 @@ _OF_SPARK = ("offsets", "commits", "metadata")
 
 
 def check_start(
-    graph: Graph, session: SparkSession, location: str, given: Mapping[str, Any]
+    graph: Graph,
+    session: SparkSession,
+    location: str,
+    given: Mapping[str, Any],
+    origin: Savepoint | None = None,
 ) -> Migration:
     """Refuse what would fail or lose something later; returns what the user declares of changes.
 
-    `location` is the checkpoint's URL or absolute path. Nothing is written.
+    `location` is the checkpoint's URL or absolute path, and `origin` the savepoint that it is to
+    begin with. Nothing is written.
     """
     root = Durable(location)
     check_place(root, str(session.sparkContext.master), given["shared_checkpoint"])
     declared = Migration.declared(given["renamed"], given["dropped"], given["same_state"])
     place = Checkpoint(root)
-    place.fitted(graph, declared)
-    for name in idle(place.description(), describe(graph), declared):
+    found = place.description() if origin is None else dict(origin.description)
+    place.fitted(graph, declared, found)
+    for name in idle(found, describe(graph), declared):
         _LOG.warning(
             "pipeline '%s': the checkpoint fits without '%s' in dropped= or same_state=; remove "
             "it, or it allows the next change of '%s' as well",

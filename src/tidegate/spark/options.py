@@ -197,6 +197,13 @@ class StartOptions(ControlOptions, total=False):
             False,
         ),
     ]
+    savepoint: Annotated[
+        str | Path | None,
+        Option(
+            "A savepoint that a new checkpoint begins with (`tidegate savepoint`); without effect"
+            " once the checkpoint has begun."
+        ),
+    ]
     renamed: Annotated[
         Mapping[str, str] | None,
         Option("Keyed operators that have another name than in the checkpoint: {'old': 'new'}."),

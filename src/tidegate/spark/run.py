@@ -1,6 +1,8 @@
 """A handle on a running pipeline: change it while it runs, wait for it, stop it."""
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Unpack
 
@@ -21,6 +23,8 @@ from tidegate.spark.batch.segment import SegmentRun
 from tidegate.spark.interrupt import leave_batches_alone, stopped_by
 from tidegate.spark.options import CHANGEABLE, StartOptions, takes
 from tidegate.spark.owner.epochs import Fenced
+from tidegate.spark.savepoint.index import Savepoint
+from tidegate.spark.savepoint.make import savepoint_of_run
 from tidegate.spark.supervisor import Loop, Supervisor
 from tidegate.spark.warm_up import WarmUp
 
@@ -296,6 +300,35 @@ class Run:
             segment.results[-1].plan.batch_id if segment.results else -1
             for segment in self._segments.values()
         ]
+
+    def savepoint(self, target: str | os.PathLike[str]) -> Savepoint:
+        """Copy all that is needed to go on from here to a directory or URL of its own.
+
+        All segments wait at the end of their batches while the small files are copied. The state
+        is copied while they go on. `start(..., savepoint=target)` begins with it, at any time and
+        any number of times.
+        """
+        self._raise_failure()
+        if self._called_from_inside():
+            raise AskedWrongly(
+                "a sink or a watcher cannot make a savepoint: its own batch has to end first"
+            )
+        if self.ended:
+            raise AskedWrongly(
+                f"pipeline '{self.name}' has ended; use `tidegate savepoint CHECKPOINT TARGET`"
+            )
+        one = next(iter(self._segments.values()))
+        return savepoint_of_run(
+            one.checkpoint.root, target, self._between_batches(), one.cleaner.held()
+        )
+
+    @contextmanager
+    def _between_batches(self) -> Iterator[None]:
+        """Within this, no batch of any segment runs."""
+        with ExitStack() as held:
+            for segment in self._segments.values():
+                held.enter_context(segment.busy)
+            yield
 
     def stop(self, timeout: float | None = STOP_PATIENCE_S) -> None:
         """Stop at a batch boundary. Batches that run are finished and committed first.

@@ -52,6 +52,8 @@ from tidegate.spark.python_workers import start_workers
 from tidegate.spark.run import Run
 from tidegate.spark.s3.checks import check_exclusive
 from tidegate.spark.s3.spark_logs import check_logs, logs_on
+from tidegate.spark.savepoint.index import Savepoint
+from tidegate.spark.savepoint.restore import origin_of, restore
 from tidegate.spark.shared_checkpoint import check_shared
 from tidegate.spark.state.cache_place import CachePlace, check_cache, remove_caches
 from tidegate.spark.state.files import Durable
@@ -79,7 +81,8 @@ def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run
     session = _session(graph)
     checkpoint = known_to(session, checkpoint)
     with _usable(checkpoint):
-        declared = check_start(graph, session, checkpoint, given)
+        origin = origin_of(_savepoint(session, given), Durable(checkpoint))
+        declared = check_start(graph, session, checkpoint, given, origin)
         sources = check_sources(graph, session, checkpoint)
     settings = assembly = None
     if given["target"] is not None:
@@ -90,7 +93,7 @@ def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run
     else:
         _refuse_without_target(given)
     with _usable(checkpoint):
-        run = _prepared(graph, session, checkpoint, given, assembly, declared)
+        run = _prepared(graph, session, checkpoint, given, assembly, declared, origin)
     try:
         reads = {name: _reads(session, part) for name, part in run.segments.items()}
         if settings is not None and given["warm_up"]:
@@ -163,6 +166,7 @@ def _prepared(
     given: Mapping[str, Any],
     assembly: Assembly | None,
     declared: Migration,
+    origin: Savepoint | None,
 ) -> Run:
     """Check the checkpoint, take it, and make everything ready to start the queries."""
     place = Checkpoint(Durable(checkpoint))
@@ -178,6 +182,8 @@ def _prepared(
 
     try:
         check_shared(session, place.root)
+        if origin is not None:
+            restore(origin, place.root)
         return _owned(graph, session, place, given, assembly, declared, owner, cleaner, release)
     except BaseException:
         release()
@@ -234,6 +240,13 @@ def _owned(
     run = Run(graph, segments, lambda: remove_caches(session, cache), release)
     owner.when_lost(run.lost)
     return run
+
+
+def _savepoint(session: SparkSession, given: Mapping[str, Any]) -> str | None:
+    """The savepoint that a new checkpoint is to begin with, so that this driver finds it."""
+    return (
+        None if given["savepoint"] is None else known_to(session, location_of(given["savepoint"]))
+    )
 
 
 def _first_tasks(session: SparkSession, assembly: Assembly | None) -> int:

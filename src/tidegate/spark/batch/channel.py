@@ -42,7 +42,7 @@ _SWEEP_EVERY = 64
 _FORGET_EVERY = 4
 _FORGET_RECORDS_OF = 32
 """Records are deleted for so many batches at once: that is a request to a broker."""
-_POSITION = "position.json"
+POSITION = "position.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +207,7 @@ class Log:
 
     def note_read(self, end: int) -> None:
         """Write down that the consumer will not read again what lies before `end`."""
-        self.directory.write_json(_POSITION, {"end": end})
+        self.directory.write_json(POSITION, {"end": end})
 
     def backlog(self) -> int:
         """How many producer batches the consumer has not read, as far as it has written down."""
@@ -219,11 +219,15 @@ class Log:
         return {one.batch_id: one.rows for one in found if one is not None}
 
     def _unread(self) -> list[int]:
-        try:
-            read = int(self.directory.read_json(_POSITION)["end"])
-        except Missing:
-            read = 0
+        read = self.read_until()
         return [batch_id for batch_id in self._listed() if batch_id >= read]
+
+    def read_until(self) -> int:
+        """The batch before which the consumer has read everything, as far as it wrote down."""
+        try:
+            return int(self.directory.read_json(POSITION)["end"])
+        except Missing:
+            return 0
 
     def _listed(self) -> list[int]:
         names = (name.removesuffix(".json") for name in self.commits.names())

@@ -18,7 +18,11 @@ from tidegate.spark.state.files import Durable, Missing
 FORMAT = 1
 """The format of a checkpoint as most are; `layouts.FORMAT` says what makes the next one."""
 _READ = (FORMAT, layouts.FORMAT)
-_DESCRIPTION = "pipeline.json"
+DESCRIPTION = "pipeline.json"
+INDEX = "savepoint.json"
+"""What makes a directory a savepoint (`savepoint.index`)."""
+RESTORING = "restoring.json"
+"""Tells that a savepoint is being copied here. The checkpoint begins with its description."""
 _NEXT = "pipeline.next.json"
 _LOG = logging.getLogger("tidegate")
 
@@ -56,7 +60,7 @@ class Checkpoint:
         A filesystem that cannot replace a file in one step may have lost the description in a
         crash. What was to take its place is then read instead.
         """
-        for name in (_DESCRIPTION, _NEXT):
+        for name in (DESCRIPTION, _NEXT):
             try:
                 return self.root.read_json(name)
             except Missing:
@@ -71,10 +75,10 @@ class Checkpoint:
         found = self.description()
         wanted = self.fitted(graph, migration)
         self.root.make()
-        there = self.root.exists(_DESCRIPTION)
+        there = self.root.exists(DESCRIPTION)
         if found != wanted or not there:
             self.root.write_json(_NEXT, wanted)
-            self.root.replace_json(_DESCRIPTION, wanted, found if there else None)
+            self.root.replace_json(DESCRIPTION, wanted, found if there else None)
             self.root.remove(_NEXT)
             for name in _retired(wanted) - _retired(found):
                 _LOG.warning(
@@ -92,18 +96,33 @@ class Checkpoint:
 
     def _refuse_leftovers(self) -> None:
         """Refuse a checkpoint that has state or batches, but no description to judge them by."""
+        if self.root.exists(INDEX):
+            raise AskedWrongly(
+                f"{self.root.url} is a savepoint, which stays as it is; give it as savepoint=, and "
+                "a new directory as checkpoint="
+            )
+        if self.root.exists(RESTORING):
+            raise AskedWrongly(
+                f"the checkpoint {self.root.url} is an incomplete copy of a savepoint; start again "
+                "with the same savepoint=, or give another checkpoint"
+            )
         for kind in ("segments", "state", "channels"):
             if self.root.below(kind).directories():
                 raise AskedWrongly(
                     f"the checkpoint {self.root.url} has a directory '{kind}' with the work of "
-                    f"earlier runs, but its {_DESCRIPTION} is missing; restore that file from a "
+                    f"earlier runs, but its {DESCRIPTION} is missing; restore that file from a "
                     "copy, or give a new checkpoint; nothing was changed"
                 )
 
-    def fitted(self, graph: Graph, migration: Migration) -> dict[str, Any]:
-        """The description that it gets with this pipeline; raises if it does not fit."""
+    def fitted(
+        self, graph: Graph, migration: Migration, origin: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """The description that it gets with this pipeline; raises if it does not fit.
+
+        `origin` is the description in the savepoint that it is to begin with, if there is one.
+        """
         wanted = describe(graph)
-        found = self.description()
+        found = self.description() if origin is None else dict(origin)
         if found is None:
             self._refuse_leftovers()
             return wanted
@@ -214,7 +233,7 @@ def require_description(checkpoint: Checkpoint) -> dict[str, Any]:
     found = checkpoint.description()
     if found is None:
         raise AskedWrongly(
-            f"{checkpoint.root.url} is not a Tidegate checkpoint: it has no {_DESCRIPTION}; give "
+            f"{checkpoint.root.url} is not a Tidegate checkpoint: it has no {DESCRIPTION}; give "
             "the directory that was passed as checkpoint="
         )
     require_format(found, checkpoint.root.url)

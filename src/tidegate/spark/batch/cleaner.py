@@ -5,7 +5,8 @@ What is not removed costs only space. The next cleaning finds it again.
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 _log = logging.getLogger("tidegate.cleaner")
 
@@ -22,6 +23,8 @@ class Cleaner:
         self._jobs: dict[str, Callable[[], None]] = {}
         self._change = threading.Condition()
         self._closed = False
+        self._holds = 0
+        self._works = False
         self._failing = False
         self._thread = threading.Thread(target=self._work, name="tidegate-cleaner", daemon=True)
         self._thread.start()
@@ -31,6 +34,19 @@ class Cleaner:
         with self._change:
             self._jobs[name] = job
             self._change.notify_all()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Within this, no job runs. One that runs already is waited for."""
+        with self._change:
+            self._holds += 1
+            self._change.wait_for(lambda: not self._works)
+        try:
+            yield
+        finally:
+            with self._change:
+                self._holds -= 1
+                self._change.notify_all()
 
     def close(self, patience_s: float) -> None:
         """Finish the jobs that are there, and end the thread; return after `patience_s` anyway."""
@@ -43,10 +59,11 @@ class Cleaner:
     def _work(self) -> None:
         while True:
             with self._change:
-                self._change.wait_for(lambda: self._jobs or self._closed)
-                if not self._jobs:
+                self._change.wait_for(lambda: (self._jobs and not self._holds) or self._closed)
+                if not self._jobs or self._holds:
                     return
                 job = self._jobs.pop(next(iter(self._jobs)))
+                self._works = True
             try:
                 job()
             except Exception as error:  # whatever it is, no batch depends on it
@@ -60,3 +77,7 @@ class Cleaner:
                 self._failing = True
             else:
                 self._failing = False
+            finally:
+                with self._change:
+                    self._works = False
+                    self._change.notify_all()

@@ -5,6 +5,8 @@ manifest lies between the two. Where it does not, a part of the checkpoint was l
 another copy. A start is then refused, because to go on would reset state or skip rows.
 """
 
+from collections.abc import Callable
+
 from tidegate.errors import TidegateError
 from tidegate.pipelines.graph import Segment
 from tidegate.spark.batch.channel import Log
@@ -14,12 +16,23 @@ from tidegate.spark.state.manifest import Manifests
 
 def newest_committed(segment: Segment, checkpoint: Checkpoint) -> int | None:
     """The newest committed batch of a segment; None if there is none. Nothing is written."""
-    folder = checkpoint.segment(segment.name)
+    newest = newest_batch(checkpoint, segment.name, lambda: _refuse_leftovers(segment, checkpoint))
+    return newest if newest >= 0 else None
+
+
+def newest_batch(
+    checkpoint: Checkpoint, segment: str, when_new: Callable[[], None] = lambda: None
+) -> int:
+    """The newest committed batch of a segment by its name; -1 if there is none.
+
+    `when_new` is called where no batch was ever begun.
+    """
+    folder = checkpoint.segment(segment)
     manifests = Manifests(folder.below("manifests"), checkpoint.states)
     listed = manifests.committed()
     newest = listed[-1] if listed else -1
-    begun = _newest_entry(checkpoint, segment.name, "offsets")
-    done = _newest_entry(checkpoint, segment.name, "commits")
+    begun = _newest_entry(checkpoint, segment, "offsets")
+    done = _newest_entry(checkpoint, segment, "commits")
     # A listing may lag behind, so what it leaves out is asked for by name.
     while folder.below("spark/offsets").exists(str(begun + 1)):
         begun += 1
@@ -28,21 +41,21 @@ def newest_committed(segment: Segment, checkpoint: Checkpoint) -> int | None:
     if newest > begun and folder.below("spark/offsets").exists(str(newest)):
         begun = newest
     if newest == begun == -1:
-        _refuse_leftovers(segment, checkpoint)
+        when_new()
     if newest < done:
         raise TidegateError(
-            f"segment '{segment.name}' has committed batch {done}, but its manifest "
+            f"segment '{segment}' has committed batch {done}, but its manifest "
             f"{manifests.directory.path('')}{done:010d}.json, which names its state, is missing; "
             "nothing was changed; restore the directory from a copy of the checkpoint, or start "
             "afresh with a new checkpoint"
         )
     if newest > begun:
         raise TidegateError(
-            f"the state of segment '{segment.name}' is that after batch {newest}, but Spark's "
+            f"the state of segment '{segment}' is that after batch {newest}, but Spark's "
             f"offsets in {folder.url}/spark end at batch {begun}; nothing was changed; restore "
             "both from the same copy of the checkpoint, or start afresh with a new one"
         )
-    return newest if newest >= 0 else None
+    return newest
 
 
 def lay_baseline(checkpoint: Checkpoint) -> None:

@@ -26,6 +26,10 @@ _held: dict[str, "Owner"] = {}
 """The owners of this process, by the token of their epochs."""
 
 
+class InUse(AskedWrongly):
+    """Somebody else has the checkpoint, and is alive."""
+
+
 class Owner:
     """Holds this driver's lease on a checkpoint: renews it, and tells when it is lost."""
 
@@ -129,9 +133,9 @@ def _refuse_if_used(epochs: Epochs, newest: Epoch, pipeline: str, patience_s: fl
         time.sleep(_POLL_S)
 
 
-def _in_use(epochs: Epochs, epoch: Epoch, who: str) -> AskedWrongly:
+def _in_use(epochs: Epochs, epoch: Epoch, who: str) -> InUse:
     since = datetime.fromtimestamp(epoch.since_s).isoformat(" ", "seconds")
-    return AskedWrongly(
+    return InUse(
         f"the checkpoint {epochs.directory.url.removesuffix('/owner')} is in use by {who} since "
         f"{since}; stop that run first, or give another checkpoint"
     )

@@ -47,3 +47,25 @@ def test_closing_does_not_wait_for_ever_for_a_job_that_hangs():
     cleaner.later("main", never.wait)
     cleaner.close(0.01)
     never.set()
+
+
+def test_nothing_is_removed_while_it_is_held():
+    cleaner, begun, go_on = Cleaner("shop"), threading.Event(), threading.Event()
+    ran: list[str] = []
+
+    def first() -> None:
+        begun.set()
+        go_on.wait(10)
+        ran.append("first")
+
+    cleaner.later("main", first)
+    assert begun.wait(10)
+    threading.Timer(0.05, go_on.set).start()
+    with cleaner.held():
+        assert ran == ["first"], "a job that runs is waited for"
+        cleaner.later("main", lambda: ran.append("second"))
+        with cleaner.held():
+            assert ran == ["first"]
+        assert not threading.Event().wait(0.05) and ran == ["first"]
+    cleaner.close(10)
+    assert ran == ["first", "second"]

@@ -1,0 +1,1 @@
+"""Savepoints: a copy of all that a pipeline needs to go on, which nothing removes."""
