@@ -21,6 +21,7 @@ from tidegate.commands.paper import paper
 from tidegate.commands.plan import plan
 from tidegate.commands.planetlab import planetlab
 from tidegate.commands.replay import replay
+from tidegate.commands.reshard import reshard
 from tidegate.commands.run import ARGUMENTS_ARE_ITS_OWN, run
 from tidegate.commands.savepoint import savepoint
 from tidegate.commands.simulate import simulate
@@ -100,6 +101,7 @@ _add("replay", replay, LOOK, "tidegate replay clicks.ckpt --target 5s")
 _add("whatif", whatif, LOOK, "tidegate whatif clicks.ckpt --target 5s --cores 1:20")
 _add("state", state, LOOK, "tidegate state clicks.ckpt per_key --limit 5")
 _add("savepoint", savepoint, KEEP, "tidegate savepoint clicks.ckpt clicks-2026-11.savepoint")
+_add("reshard", reshard, KEEP, "tidegate reshard clicks.ckpt 1024 --operator per_key")
 _add("calibrate", calibrate, PLAN, "tidegate calibrate grep --stretch --counts 1,2,4")
 _add("plan", plan, PLAN, "tidegate plan examples/vld.toml --cores 22")
 _add(

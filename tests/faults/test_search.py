@@ -16,6 +16,7 @@ from tests.faults.world import Course, World
 from tidegate.errors import TidegateError
 from tidegate.spark.batch import transaction
 from tidegate.spark.batch.channel import Log
+from tidegate.spark.batch.checkpoint import Checkpoint
 from tidegate.spark.batch.plan import Plans
 from tidegate.spark.batch.transaction import Transactions
 from tidegate.spark.owner.lease import Lease
@@ -140,6 +141,24 @@ def test_the_search_finds_a_savepoint_without_the_plan_of_a_batch_that_was_begun
     found = first_defect(one for one in courses() if one.saved and "kill" in one.kinds)
     assert found is not None
     assert "different rows" in str(defect_of(found))
+
+
+def test_the_search_finds_resharded_state_that_is_taken_for_complete_too_early(monkeypatch):
+    """The description must be the last to be written: what it names may not be there yet."""
+
+    def first(root, wanted, hashes, check):
+        place = Checkpoint(root)
+        said = place.description()
+        operators = {
+            name: {**one, "shards": wanted[name], "kept_as": f"{name}.{wanted[name]}"}
+            for name, one in said["operators"].items()
+        }
+        root.replace_json("pipeline.json", {**said, "operators": operators}, said)
+
+    monkeypatch.setattr(world, "reshard_owned", first)
+    found = first_defect(one for one in courses() if one.resharded)
+    assert found is not None
+    assert shrunk(found).resharded
 
 
 def test_an_unknown_error_of_a_driver_is_a_defect(monkeypatch):

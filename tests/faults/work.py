@@ -8,7 +8,6 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 
-from tests.faults.pipeline import SHARDS
 from tests.faults.rows import hashes
 from tests.faults.turns import Killed
 from tidegate.control.shards.route import even_route
@@ -51,7 +50,7 @@ class ImitatedWork:
     too_late: Callable[[Callable[[], object]], None]
     """Takes a task that goes on after its driver was killed."""
     stages: dict[str, bytes]
-    """The packed tasks of this world, by the directory of their node's cache and the layout."""
+    """The packed tasks of this world, by their node's cache and what is kept there."""
     _plan: BatchPlan = field(init=False)
     _before: Mapping[str, Version] = field(init=False)
     _output: pa.Table = field(init=False)
@@ -60,8 +59,9 @@ class ImitatedWork:
     def operators(self) -> dict[str, OperatorPlan]:
         """A route by chance: a replay that planned afresh would have another one."""
         tasks = self.chance.randint(1, 2)
-        route = tuple(self.chance.sample(even_route(SHARDS, tasks), SHARDS))
-        return {node.name: OperatorPlan(tasks, route) for node in self.segment.keyed}
+        (node,) = self.segment.keyed
+        route = tuple(self.chance.sample(even_route(node.shards, tasks), node.shards))
+        return {node.name: OperatorPlan(tasks, route)}
 
     def previewed(self, plan: BatchPlan) -> BatchPlan:
         """Nothing is counted: the route is by chance in any case."""
@@ -78,7 +78,7 @@ class ImitatedWork:
         rows, offered, kept = self.read(self._plan)
         number = hashes(rows.column("k").to_numpy())
         entry = self._plan.operators[node.name]
-        task_of = np.array(entry.route)[shard_of(number, SHARDS)]
+        task_of = np.array(entry.route)[shard_of(number, node.shards)]
         rows = (
             rows.append_column(HASH, pa.array(number))
             .append_column(ORDER, pa.array(np.arange(rows.num_rows)))
@@ -120,14 +120,14 @@ class ImitatedWork:
     def _stage(self, operator: str, node: int) -> bytes:
         folder = str(self.caches / f"node-{node}" / operator)
         earlier = self.place.earlier.get(operator, ())
-        known = f"{folder} {len(earlier)}"
+        known = f"{folder} {len(earlier)} {self.place.names.kept(operator)}"
         if known not in self.stages:
             keyed = next(one for one in self.segment.keyed if one.name == operator)
             keeper = Keeper(
                 operator=operator,
                 key=keyed.key_schema,
                 bound=keyed.bound,
-                cache=NodeCache(folder, self.place.state(operator), SHARDS, earlier=earlier),
+                cache=NodeCache(folder, self.place.state(operator), keyed.shards, earlier=earlier),
             )
             self.stages[known] = packed(KeyedStage(keeper, keyed.rows, None))
         return self.stages[known]

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import fs
 
 from tests.faults.disk import INJECTED, Disk, Objects
-from tests.faults.pipeline import graph, segments
-from tests.faults.rows import Sequential, kept, source_rows
+from tests.faults.pipeline import SHARDS, graph, segments
+from tests.faults.rows import Sequential, hashes, kept, source_rows
 from tests.faults.turns import Actor, Killed, Turns
 from tests.faults.work import ImitatedWork
 from tidegate.control.shedding.keep import Keep
@@ -24,6 +25,7 @@ from tidegate.spark.batch.committed import lay_baseline
 from tidegate.spark.batch.layouts import earlier_layouts, schema_of
 from tidegate.spark.batch.next_allocation import NextAllocation
 from tidegate.spark.batch.plan import BatchPlan
+from tidegate.spark.batch.reshard import reshard_owned
 from tidegate.spark.batch.step import Steps
 from tidegate.spark.batch.transaction import Transactions
 from tidegate.spark.owner import epochs
@@ -74,6 +76,8 @@ class Course:
     """The first driver whose pipeline has another column in its state; 0: none has."""
     saved: bool = False
     """Whether drivers may go on from a savepoint, on another checkpoint, when one has ended."""
+    resharded: bool = False
+    """Whether there may be another number of shards when a driver has ended."""
 
     @classmethod
     def of(cls, seed: int) -> "Course":
@@ -97,7 +101,10 @@ class Course:
         )
         # Behind a cut the rows would have another column as well.
         evolves = 0 if found.cut else chance.choice([0, 2, 3])
-        return replace(found, evolves=evolves, saved=chance.random() < 0.3)
+        saved = chance.random() < 0.3
+        # The other manner is that of filesystems that cannot replace a file in one step.
+        resharded = found.manner == "s3" and chance.random() < 0.3
+        return replace(found, evolves=evolves, saved=saved, resharded=resharded)
 
 
 class SparkGone(Exception):
@@ -115,6 +122,8 @@ class World:
     plans: dict[int, float] = field(default_factory=dict)
     """For each batch of the first segment, the fraction kept by the plan that reached its sink."""
     stages: dict[str, bytes] = field(default_factory=dict)
+    ranges: dict[tuple[str, int], bytes] = field(default_factory=dict)
+    """What was in the log of offsets when the checkpoint was saved."""
     lost: bool = False
     refused: bool = False
     _left: int = 0
@@ -125,6 +134,7 @@ class World:
         self.turns = Turns(self.chance)
         self.disk = Disk(self.turns, self.course.manner, self._fault, self.trace)
         self.total = self.course.batches * 6
+        self.shards = SHARDS
         self.available = self.chance.randint(4, 10)
         self._left = self.course.faults
         self._full_until = 0
@@ -221,6 +231,9 @@ class World:
                     if ended and self.course.saved and not self.lost:
                         if self.chance.random() < 0.5:
                             self._move()
+                    elif ended and self.course.resharded and not self.lost:
+                        if self.chance.random() < 0.5:
+                            self._reshard()
                     elif ended and "lose" in self.course.kinds and self.chance.random() < 0.3:
                         self._lose()
                     self._start()
@@ -248,6 +261,9 @@ class World:
             if isinstance(error, Killed | Fenced | SparkGone) or _injected(error):
                 self._note(f"{told} ends driver {actor.driver}")
                 self.turns.kill(actor.driver)
+            elif actor.driver < self._driver and "does not fit this pipeline" in told:
+                self._note(f"{told} ends driver {actor.driver}: the state has evolved since")
+                self.turns.kill(actor.driver)
             elif self.lost and isinstance(error, TidegateError):
                 self.refused = True
                 self.turns.kill(actor.driver)
@@ -264,16 +280,26 @@ class World:
             for name in gone:
                 del self.disk.files[name]
 
+    def _end_all(self) -> None:
+        """Kill the drivers that sleep and the tasks that nobody waits for."""
+        for actor in self.turns.actors:
+            actor.killed = True
+        while self.turns.step():
+            pass
+
     def _move(self) -> None:
         """Somebody makes a savepoint, and the next driver begins a checkpoint with it."""
-        while self.turns.step():  # zombies know the old checkpoint only
-            self._check_errors()
+        self._end_all()
         self._full_until = 0
         there, saved = Durable(URL), Durable(f"{URL}-saved")
         description = Checkpoint(there).description()
         if description is None:
             return
         self._note("the checkpoint is saved, and begins anew")
+        for name, content in self.disk.files.items():
+            if "/spark/offsets/" in name:
+                _, _, _, segment, _, _, batch_id = name.split("/")
+                self.ranges[segment, int(batch_id)] = content
         found = contents(there, description)
         copied = copy_all(there, saved, [*found.small, *found.state])
         index = Savepoint(saved.url, 0.0, found.batches, description, tuple(copied))
@@ -282,6 +308,30 @@ class World:
         restore(index, there)
         for name in [name for name in self.disk.files if name.startswith("/ck-saved/")]:
             del self.disk.files[name]
+
+    def _reshard(self) -> None:
+        """Somebody reshards the checkpoint, and may be killed in the middle of that."""
+        self._end_all()
+        root = Durable(URL)
+        if Checkpoint(root).description() is None:
+            return
+        count = self.chance.choice([2, 3, 8])
+        wanted = dict.fromkeys(self._described()["operators"], count)
+        self._note(f"{count} shards")
+
+        def of_keys(keys: pa.Table) -> np.ndarray:
+            return hashes(keys.column("k").to_numpy())
+
+        def body() -> None:
+            reshard_owned(root, wanted, of_keys, lambda: None)
+
+        self.turns.add(Actor("reshard", -1000, body))
+        while self.turns.step():
+            self._check_errors()
+        self.shards = self._described()["operators"]["sums"]["shards"]
+
+    def _described(self) -> dict:
+        return Checkpoint(Durable(URL)).description() or {}
 
     def _start(self) -> None:
         self._driver += 1
@@ -311,7 +361,10 @@ class World:
         self.turns.give_way()
 
     def range_of(self, segment: str, batch_id: int) -> tuple[int, int]:
-        start, end = self.disk.files[f"/ck/segments/{segment}/spark/offsets/{batch_id}"].split()
+        logged = self.disk.files.get(f"/ck/segments/{segment}/spark/offsets/{batch_id}")
+        if logged is None:  # of long before a savepoint, which has the newest ones
+            logged = self.ranges[segment, batch_id]
+        start, end = logged.split()
         return int(start), int(end)
 
     # The judgement.
@@ -354,14 +407,15 @@ class World:
 
     def _state(self, operator: str, segment: str) -> list[dict]:
         place = Checkpoint(Durable(URL))
-        described = (place.description() or {})["operators"][operator]
+        described = self._described()["operators"][operator]
+        kept_as = described.get("kept_as", operator)
         last = self.committed(segment)
         if last < 0:
             return []
         folder = Durable(URL).below(f"segments/{segment}/manifests")
-        version = Manifests(folder, place.states).load(last).versions[operator]
+        version = Manifests(folder, place.states).load(last).versions[kept_as]
         schema, earlier = schema_of(described["schema"]), earlier_layouts(described)
-        table = read_version(place.state(operator), version, ["k"], None, 0, schema, earlier)
+        table = read_version(place.states.below(kept_as), version, ["k"], None, 0, schema, earlier)
         return table.to_pylist()
 
 
@@ -396,11 +450,16 @@ class Driver:
         while epoch is None:  # the worst case: nobody waits for a sign of life of the last owner
             process = Process("here", self.number)
             epoch = claims.make(claims.newest(), process, float(self.number))
-        lay_baseline(self.place)
-        self.place = self.place.open(graph(self.world.course.cut, self.evolved))
         lease = Lease(claims, epoch)
+        made = graph(self.world.course.cut, self.evolved, self.world.shards)
+        with lease.blamed():
+            lay_baseline(self.place)
+            lease.check()
+            self.place = self.place.open(made)
         runs = []
-        for name, segment in segments(self.world.course.cut, self.evolved).items():
+        for name, segment in segments(
+            self.world.course.cut, self.evolved, self.world.shards
+        ).items():
             counts = SourceTotals(
                 segment,
                 ShedSources(segment, accumulator=None),

@@ -22,7 +22,7 @@ from tidegate.workload.rows import rows_between
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
 PROFILE, KEYS, SEED, SECONDS = "constant:50", "uniform:20", 7, 20.0
 OPERATORS = ("totals", "windows", "visits", "seen")
-_CRASHES_IN = 5
+_CRASHES_IN = 2
 
 
 def visits(rows: pa.Table, state: pa.Table) -> tg.Update:

@@ -203,8 +203,10 @@ def _owned(
 ) -> Run:
     """Make the segments ready on a checkpoint that this driver owns."""
     checkpoint = place.root.url
-    lay_baseline(place)
-    place = place.open(graph, declared)
+    with owner.lease.blamed():  # to a driver that was paused its successor's work looks wrong
+        lay_baseline(place)
+        owner.lease.check()
+        place = place.open(graph, declared)
     session.dataSource.register(ChannelSource)
     for topic in topics_of(graph, checkpoint):
         topic.make()

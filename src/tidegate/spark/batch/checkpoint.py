@@ -75,11 +75,7 @@ class Checkpoint:
         found = self.description()
         wanted = self.fitted(graph, migration)
         self.root.make()
-        there = self.root.exists(DESCRIPTION)
-        if found != wanted or not there:
-            self.root.write_json(_NEXT, wanted)
-            self.root.replace_json(DESCRIPTION, wanted, found if there else None)
-            self.root.remove(_NEXT)
+        if self.redescribe(wanted, found):
             for name in _retired(wanted) - _retired(found):
                 _LOG.warning(
                     "pipeline '%s': the state of '%s' in the checkpoint is forgotten, as declared "
@@ -93,6 +89,19 @@ class Checkpoint:
             names=KeptNames.of(wanted),
             earlier={name: earlier_layouts(one) for name, one in wanted["operators"].items()},
         )
+
+    def redescribe(self, wanted: dict[str, Any], found: dict[str, Any] | None) -> bool:
+        """Put a description in the place of the one that was found; False if it is there already.
+
+        A crash leaves the one or the other.
+        """
+        there = self.root.exists(DESCRIPTION)
+        if found == wanted and there:
+            return False
+        self.root.write_json(_NEXT, wanted)
+        self.root.replace_json(DESCRIPTION, wanted, found if there else None)
+        self.root.remove(_NEXT)
+        return True
 
     def _refuse_leftovers(self) -> None:
         """Refuse a checkpoint that has state or batches, but no description to judge them by."""

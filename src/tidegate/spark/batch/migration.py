@@ -204,6 +204,11 @@ def _problem(
     begin = f"start with {drop} to forget its state and begin afresh, or change it back"
     for what, said in _HARD:
         if old[what] != new[what]:
+            if what == "shards":
+                begin = (
+                    f"run `tidegate reshard CHECKPOINT {new[what]} --operator {name}` to rewrite "
+                    f"its state, {begin}"
+                )
             return (
                 f"operator '{name}' had the {said} {_show(old[what])}, now {_show(new[what])}; "
                 f"{begin}"

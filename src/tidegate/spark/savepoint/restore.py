@@ -7,7 +7,7 @@ savepoint writes everything again.
 from concurrent.futures import ThreadPoolExecutor
 
 from tidegate.errors import AskedWrongly
-from tidegate.spark.batch.checkpoint import DESCRIPTION, RESTORING, Checkpoint
+from tidegate.spark.batch.checkpoint import RESTORING, Checkpoint
 from tidegate.spark.savepoint.contents import Item
 from tidegate.spark.savepoint.copy import copy_one
 from tidegate.spark.savepoint.index import Copied, Savepoint, read_index
@@ -51,7 +51,7 @@ def restore(savepoint: Savepoint, checkpoint: Durable) -> None:
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         for _ in pool.map(one, savepoint.files):
             pass
-    checkpoint.replace_json(DESCRIPTION, dict(savepoint.description), None)
+    Checkpoint(checkpoint).redescribe(dict(savepoint.description), None)
     checkpoint.remove(RESTORING)
 
 

@@ -96,6 +96,11 @@ class Durable:
         return isinstance(_filesystem(self.url)[0], fs.LocalFileSystem)
 
     @property
+    def replaces(self) -> bool:
+        """Whether a file can be replaced in one step, so that a crash leaves the old or the new."""
+        return self.local or self._publishes_at_once or hdfs_of(self.url) is not None
+
+    @property
     def _fs(self) -> fs.FileSystem:
         return _filesystem(self.url)[0]
 

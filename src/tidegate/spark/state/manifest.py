@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from tidegate.errors import TidegateError
+from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.spark.state.files import Durable, Missing
 from tidegate.spark.state.version import Version
 
@@ -110,6 +110,21 @@ class Manifests:
         if self.directory.create(_name(batch_id), content):
             return manifest
         return self.load(batch_id)
+
+    def extend(self, batch_id: int, versions: Mapping[str, Version]) -> None:
+        """Add versions under names that nobody reads yet to the manifest of a committed batch.
+
+        Only the owner of the checkpoint may do so, while nothing runs.
+        """
+        if not self.directory.replaces:
+            raise AskedWrongly(
+                f"{self.directory.url} is on a filesystem that cannot replace a file in one step; "
+                "copy the checkpoint to another one, or give a new checkpoint"
+            )
+        document = self.directory.read_json(_name(batch_id))
+        added = {operator: version.to_json() for operator, version in versions.items()}
+        document["operators"] = {**document["operators"], **added}
+        self.directory.write_json(_name(batch_id), document)
 
     def verify(self, versions: Mapping[str, Version]) -> None:
         """Before a start, check that every state file has its size; an error names a bad one.

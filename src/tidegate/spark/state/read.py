@@ -61,7 +61,10 @@ def read_state(checkpoint: str, operator: str, version: int | None = None) -> pa
             kept = ", ".join(map(str, committed))
             raise AskedWrongly(f"there is no version {batch_id}; kept versions: {kept}")
         try:
-            return _read_batch(manifests, plans, folder, kept, known[operator], batch_id)
+            older = batch_id < committed[-1]
+            return _read_batch(
+                manifests, plans, folder, operator, kept, known[operator], batch_id, older
+            )
         except Missing:
             if batch_id in manifests.committed():
                 raise  # the version was not removed, so one of its files is lost
@@ -75,13 +78,21 @@ def _read_batch(
     manifests: Manifests,
     plans: Plans,
     folder: Durable,
+    operator: str,
     kept: str,
     described: dict[str, Any],
     batch_id: int,
+    older: bool,
 ) -> pa.Table:
     """The state after one batch, read as the checkpoint describes the operator."""
     schema = schema_of(described["schema"])
-    found = manifests.read(batch_id, {}).get(kept, Version.empty(described["shards"]))
+    versions = manifests.read(batch_id, {})
+    if kept not in versions and older and operator != kept:
+        raise AskedWrongly(
+            f"version {batch_id} is older than the state of operator '{operator}', which was "
+            "dropped or resharded since; leave the version out"
+        )
+    found = versions.get(kept, Version.empty(described["shards"]))
     plan = plans.newest(batch_id)
     at_us = 0 if plan is None else plan.at_us
     key = [name for name, _ in described["key"]]

@@ -13,7 +13,6 @@ from tidegate.errors import TidegateError
 from tidegate.pipelines.keyed import BoundKeyed, KeyedBatch, Update
 from tidegate.spark.state.conform import conform
 from tidegate.spark.state.identity import by_slot, distinct
-from tidegate.spark.state.layer import piece_ranges
 from tidegate.spark.state.layout import (
     DEAD,
     EXPIRES,
@@ -22,7 +21,6 @@ from tidegate.spark.state.layout import (
     SYSTEM,
     Slots,
     file_schema,
-    shard_bounds,
     shard_of_slot,
 )
 from tidegate.spark.state.lookup import (
@@ -30,15 +28,14 @@ from tidegate.spark.state.lookup import (
     Reach,
     Reads,
     due_keys,
-    due_us,
     find,
     integers,
     open_chains,
 )
 from tidegate.spark.state.merge import files_to_keep, merged, rows_per_file
+from tidegate.spark.state.new_file import write_file
 from tidegate.spark.state.node_cache import NodeCache
-from tidegate.spark.state.piece_bytes import PieceBytes
-from tidegate.spark.state.version import Piece, StateFile, TaskChange, Version
+from tidegate.spark.state.version import StateFile, TaskChange, Version
 
 Numbers = NDArray[np.int64]
 
@@ -146,39 +143,11 @@ class TaskState:
         return held, total[held].astype(np.int64)
 
     def _write(self, delta: pa.Table, slots: Slots) -> tuple[StateFile, Numbers]:
-        schema = self.keeper.schema
-        bounds = shard_bounds(slots, self.version.shards)
-        table = delta.combine_chunks()
-        ranges = piece_ranges(bounds)
-        batches = [
-            pa.RecordBatch.from_arrays(
-                [column.combine_chunks() for column in table.slice(start, end - start).columns],
-                schema=schema,
-            )
-            for _, _, start, end in ranges
-        ] or [pa.RecordBatch.from_pylist([], schema=schema)]
-        layout = len(self.keeper.cache.earlier)
+        keeper = self.keeper
+        layout = len(keeper.cache.earlier)
         mark = f"l{layout}-" if layout else ""
         name = f"{self.batch_id:010d}-{self.task:05d}-{mark}{uuid.uuid4().hex[:8]}.arrow"
-        size, written = self.keeper.cache.write(name, batches)
-        pieces = tuple(
-            self._piece(first, last, batch, its)
-            for (first, last, _, _), batch, its in zip(ranges, batches, written, strict=False)
-        )
-        return StateFile(name, size, pieces), bounds
-
-    def _piece(
-        self, first_shard: int, last_shard: int, batch: pa.RecordBatch, its: PieceBytes
-    ) -> Piece:
-        due = self.keeper.bound.due
-        span: tuple[int | None, int | None] = (None, None)
-        if due is not None:
-            at_us = due_us(batch.column(due), batch.column(DEAD).to_numpy(zero_copy_only=False))
-            live = at_us[at_us < NEVER_US]
-            span = (int(live.min()), int(live.max())) if len(live) else (NEVER_US, NEVER_US)
-        return Piece(
-            first_shard, last_shard, batch.num_rows, *span, its.offset, its.length, its.checksum
-        )
+        return write_file(keeper.cache, name, delta, slots, keeper.schema, keeper.bound.due)
 
     def _delta(self, update: Update) -> pa.Table:
         """Turn upserts and drops into rows of a state file."""
