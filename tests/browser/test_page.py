@@ -20,6 +20,9 @@ from tidegate.view.live.page.server import Page
 
 CHARTS = {"latency", "load", "cores", "backlog", "tasks", "cost", "shedding"}
 SIZES = [(390, 844), (820, 1180), (1600, 900)]
+LEGENDS = """() => [...Bokeh.documents[0].all_models]
+  .filter((one) => one.type === "LegendItem").map((one) => one.label.value)"""
+"""The names of all lines of all charts."""
 SURGE = 60
 """The load of the simulated run rises at second 30 and falls at 60."""
 
@@ -100,6 +103,7 @@ def test_it_says_at_a_glance_how_it_is(browser: Any, page: Page, records: list[R
         assert "cores 2 to 12" in log and "cannot keep up" in log
         assert "400 would have held the target (the oracle); 1.25 times" in tab.text("cost")
         assert "1,2" in tab.text("shedding")
+        assert tab.page.evaluate(LEGENDS).count("left in the source") == 1, "the topic's lag"
 
 
 def test_a_surge_shows_while_the_page_is_open(browser: Any, records: list[Record]) -> None:

@@ -38,6 +38,8 @@ class Tick:
     planned: float
     """The forecast with its margin: the load that cores are planned for."""
     backlog: float
+    left: float
+    """The lag in rows: what batches left in sources that tell it."""
     behind: float
     """The lag in seconds of arrivals."""
     wanted: float
@@ -71,6 +73,7 @@ def tick_of(record: Record, totals: RunTotals) -> Tick:
         forecast=forecast,
         planned=forecast * record.beliefs.get("margin", 1.0),
         backlog=tick.backlog_rows,
+        left=_NONE if tick.lag_rows is None else tick.lag_rows,
         behind=behind_s(tick),
         wanted=tick.cores_asked,
         granted=tick.cores_granted,

@@ -63,6 +63,8 @@ class TasksPanel(PagePanel):
             label = name if len(name) <= 24 else f"{name[:23]}…"
             one = steps(chart, source, column, label, colour, line_dash=dash)
             finished(chart, one, {label: f"@{column}{{0.[0]}}"})
+            # Bokeh leaves the first entry of a legend at the left edge until it lays out again.
+            chart.height += 1
 
 
 def table_of(tick: Measurement) -> str:
