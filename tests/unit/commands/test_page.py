@@ -103,6 +103,34 @@ def test_several_runs_have_one_page(serving, tmp_path: Path) -> None:
     assert ">clicks</a>" in html and ">orders</a>" in html
 
 
+STAYS = """
+from tidegate.commands.page import open_page, stay
+stay(open_page(0, "demo"))
+print("over")
+"""
+
+
+def test_a_page_stays_after_its_run_until_ctrl_c() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", STAYS],
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stderr is not None
+        url = process.stderr.readline().removeprefix("live page: ").strip()
+        assert process.stderr.readline() == f"the live page stays at {url}; Ctrl-C ends it\n"
+        with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
+            assert "<h1>demo</h1>" in answer.read().decode()
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=PATIENCE_S) == ("over\n", "")
+        assert process.returncode == 0
+    finally:
+        process.kill()
+
+
 def refused(*arguments: str) -> tuple[int, str]:
     process = command(*arguments)
     _, said = process.communicate(timeout=PATIENCE_S)
