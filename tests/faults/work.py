@@ -17,7 +17,7 @@ from tidegate.spark.batch.checkpoint import Checkpoint
 from tidegate.spark.batch.keyed_task import KeyedStage, KeyedTask
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
 from tidegate.spark.batch.report import ShedCounts, TaskReport, once
-from tidegate.spark.batch.worker import HASH, ORDER, TASK, packed
+from tidegate.spark.batch.worker import HASH, ORDER, PARTED, TASK, packed
 from tidegate.spark.state.layout import shard_of
 from tidegate.spark.state.node_cache import NodeCache
 from tidegate.spark.state.packed_version import PackedVersion
@@ -57,11 +57,12 @@ class ImitatedWork:
     _told: Reported = field(default_factory=Reported)
 
     def operators(self) -> dict[str, OperatorPlan]:
-        """A route by chance: a replay that planned afresh would have another one."""
+        """A route and parts by chance: a replay that planned afresh would have others."""
         tasks = self.chance.randint(1, 2)
         (node,) = self.segment.keyed
         route = tuple(self.chance.sample(even_route(node.shards, tasks), node.shards))
-        return {node.name: OperatorPlan(tasks, route)}
+        parts = self.chance.choice((1, 1, 2, 3))
+        return {node.name: OperatorPlan(tasks, route, parts)}
 
     def previewed(self, plan: BatchPlan) -> BatchPlan:
         """Nothing is counted: the route is by chance in any case."""
@@ -79,10 +80,12 @@ class ImitatedWork:
         number = hashes(rows.column("k").to_numpy())
         entry = self._plan.operators[node.name]
         task_of = np.array(entry.route)[shard_of(number, node.shards)]
+        part_of = np.array(entry.part_of)[shard_of(number, node.shards)]
         rows = (
             rows.append_column(HASH, pa.array(number))
             .append_column(ORDER, pa.array(np.arange(rows.num_rows)))
             .append_column(TASK, pa.array(task_of.astype(np.int32)))
+            .append_column(PARTED, pa.array(part_of.astype(np.int32)))
         )
         parts = []
         for task in range(entry.tasks):
@@ -107,15 +110,26 @@ class ImitatedWork:
     def _attempt(self, operator: str, task: int, rows: pa.Table) -> Callable[[], pa.Table]:
         """A task attempt on one of two nodes."""
         node = self.chance.randrange(2)
+        entry = self._plan.operators[operator]
         call = KeyedTask(
             self._stage(operator, node),
             self.batch_id,
             self._plan.at_us,
             PackedVersion.of(self._before[operator]),
-            np.array(self._plan.operators[operator].route, dtype=np.int32),
+            np.array(entry.route, dtype=np.int32),
             self._told,
+            None if entry.parts == 1 else np.array(entry.part_of, dtype=np.int32),
         )
-        return lambda: call(pa.table({TASK: [task]}), rows)
+        if entry.parts == 1:
+            return lambda: call(pa.table({TASK: [task]}), rows)
+        names = {TASK: task, PARTED: -1}
+        naming = pa.table(
+            {one.name: pa.array([names.get(one.name)], one.type) for one in rows.schema}
+        )
+        size = self.chance.randint(1, 50)
+        blocks = pa.concat_tables([naming, rows]).sort_by(PARTED).to_batches(max_chunksize=size)
+        output = next(one for one in self.segment.keyed if one.name == operator).bound.output
+        return lambda: pa.Table.from_batches(list(call.in_parts(iter(blocks))), output)
 
     def _stage(self, operator: str, node: int) -> bytes:
         folder = str(self.caches / f"node-{node}" / operator)

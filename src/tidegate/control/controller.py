@@ -409,7 +409,7 @@ def _only_keep(decision: Decision, held_back: str) -> Decision:
     if not dataclasses.replace(decision, keep=None, keep_by_class={}).holds:
         notes += (f"only the share of rows that are kept changes now: {held_back}",)
     return dataclasses.replace(
-        decision, cores=None, tasks={}, moves={}, deal={}, preview={}, notes=notes
+        decision, cores=None, tasks={}, moves={}, deal={}, parts={}, preview={}, notes=notes
     )
 
 

@@ -21,6 +21,9 @@ class Decision:
     deal: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """Shares of the rows for the tasks of maps that have tasks of their own, which then stay on
     their executors. Empty shares: rows are dealt in turn again, and tasks run anywhere."""
+    parts: Mapping[str, int] = field(default_factory=dict)
+    """In how many parts, one after the other, each task of a keyed operator works on its rows, so
+    that they fit into its memory; 1: in one."""
     preview: Mapping[str, bool] = field(default_factory=dict)
     """Operators whose rows are to be counted by shard before each batch is routed, or no longer."""
     keep: float | None = None
@@ -40,12 +43,20 @@ class Decision:
     def holds(self) -> bool:
         """True when nothing is to change."""
         nothing = self.cores is None and not self.tasks and not self.moves and not self.deal
-        return nothing and not self.preview and self.keep is None and not self.keep_by_class
+        nothing = nothing and not self.parts and not self.preview
+        return nothing and self.keep is None and not self.keep_by_class
 
 
 def deal_words(shares: tuple[float, ...]) -> str:
     """The shares of a deal for a person."""
     return " : ".join(format_share(share) for share in shares) if shares else "in turn"
+
+
+def parts_words(operator: str, parts: int) -> str:
+    """Parts of tasks for a person."""
+    if parts == 1:
+        return f"process the rows of {operator} at once again"
+    return f"process the rows of {operator} in {parts} parts"
 
 
 def preview_words(operator: str, begins: bool) -> str:

@@ -73,8 +73,32 @@ class OperatorMeasurement:
     dealt: bool = False
     """Whether it is a map whose rows are dealt to its tasks by shares: its route is one of slots,
     and it has no shards."""
+    parts: int = 1
+    """In how many parts each of its tasks will work on its rows."""
     task_wait_s: float | None = None
     """Mean time that one of its tasks waited for that; None where it cannot be told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutorMeasurement:
+    """One executor during the tick, as its tasks reported it."""
+
+    name: str
+    memory_bytes: int
+    """Memory that its Python workers had, together, at the end of their largest tasks."""
+    base_bytes: int
+    """The part of it that they had before they read a row."""
+    limit_bytes: int | None = None
+    """How much they may have; None where nothing limits them."""
+    parts: int = 1
+    """In how many parts its tasks worked on their rows."""
+    state_bytes: int = 0
+    """State of the shards that it works on. It is in files, which memory is not needed for."""
+
+    @property
+    def fullness(self) -> float:
+        """The share of its memory that was used; 0 where nothing limits it."""
+        return self.memory_bytes / self.limit_bytes if self.limit_bytes else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +212,8 @@ class Measurement:
     """`keep` of the classes of rows that have a fraction of their own."""
     sources: tuple[SourceCount, ...] = ()
     """Rows offered and kept, per source, by the batches that ended during the tick."""
+    executors: tuple[ExecutorMeasurement, ...] = ()
+    """The executors that told of their memory; empty where all is one process."""
 
     @property
     def busy_of_granted(self) -> float | None:

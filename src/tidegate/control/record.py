@@ -14,6 +14,7 @@ from tidegate.control.decision import Decision
 from tidegate.control.lag import Lag, PartitionLag
 from tidegate.control.measurement import (
     BatchMeasurement,
+    ExecutorMeasurement,
     Latency,
     Measurement,
     OperatorMeasurement,
@@ -114,6 +115,9 @@ def _measurement(document: dict[str, Any]) -> Measurement:
             "latency": None if latency is None else Latency(**latency),
             "operators": tuple(_operator(entry) for entry in document["operators"]),
             "segments": tuple(_segment(entry) for entry in document["segments"]),
+            "executors": tuple(
+                ExecutorMeasurement(**entry) for entry in document.get("executors", ())
+            ),
             "sources": tuple(_source(entry) for entry in document.get("sources", ())),
         }
     )

@@ -32,6 +32,11 @@ class Master:
         """Whether tasks are threads of the driver, so that there are no executors to scale."""
         return _LOCAL.fullmatch(self.url) is not None
 
+    @property
+    def replaces_executors(self) -> bool:
+        """Whether Spark itself replaces executors that failed: on YARN and on Kubernetes."""
+        return self.url == "yarn" or _KUBERNETES.fullmatch(self.url) is not None
+
 
 def parse_master(text: str) -> Master:
     """Parse a master string. Raises `AskedWrongly` if Spark would not accept it."""

@@ -161,6 +161,15 @@ class Run:
         self._raise_failure()
         self._segment_of(operator).allocation.deal(operator, shares)
 
+    def in_parts(self, operator: str, parts: int) -> None:
+        """Let each task of a keyed operator work on its rows in parts, one after the other.
+
+        A part has some of the task's shards, and only its rows are in memory. The function is
+        called once for each part, with other keys each time. Holds from the next micro-batch on.
+        """
+        self._raise_failure()
+        self._segment_of(operator).allocation.in_parts(operator, parts)
+
     def preview(self, operator: str, begins: bool = True) -> None:
         """Count the rows of a keyed operator by shard before each micro-batch is routed.
 
@@ -176,6 +185,13 @@ class Run:
                 " must be keyed, and read a source, a channel, or maps without tasks behind one"
             )
         part.allocation.preview(operator, begins)
+
+    def parts(self) -> dict[str, int]:
+        """The operators whose tasks work in more than one part, with the number of parts."""
+        found: dict[str, int] = {}
+        for part in self._segments.values():
+            found |= part.allocation.parts()
+        return found
 
     def previews(self) -> frozenset[str]:
         """The operators whose rows are counted before they are routed."""

@@ -91,6 +91,10 @@ def settings(place: Master, directory: Path) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.python.daemon.module": "tidegate.spark.python_daemon",
     }
+    if place.replaces_executors:
+        # Spark ends an application that has lost more executors than a few in all its life, unless
+        # they count for a while only. A streaming query lives for months.
+        common["spark.executor.failuresValidityInterval"] = "1h"
     if not place.on_this_machine:
         return common
     here = {

@@ -268,7 +268,9 @@ def _first_tasks(session: SparkSession, assembly: Assembly | None) -> int:
 def _warm_up(graph: Graph, session: SparkSession, run: Run, reads: Mapping[str, DataFrame]) -> None:
     """Rehearse the segments before their queries start; executors that come later do the same."""
     for name, part in run.segments.items():
-        part.rehearsal = Rehearsal(part.segment, part.compiler, part.allocation, reads[name].schema)
+        part.rehearsal = Rehearsal(
+            part.segment, part.compiler, part.allocation, reads[name].schema, part.checkpoint.root
+        )
     rehearsals = [part.rehearsal for part in run.segments.values() if part.rehearsal is not None]
     run.warmed = warm_up(session, graph.name, rehearsals, _cores_up(session))
 

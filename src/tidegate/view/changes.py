@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from tidegate.control.decision import deal_words, preview_words
+from tidegate.control.decision import deal_words, parts_words, preview_words
 from tidegate.control.record import Record
 from tidegate.units import format_duration, format_share
 
-Kind = Literal["cores", "tasks", "moves", "deal", "preview", "shedding"]
+Kind = Literal["cores", "tasks", "moves", "deal", "parts", "preview", "shedding"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +18,8 @@ class WantedChange:
     before: float | None
     """None where the measurement has no value for it."""
     after: float
-    """Cores, tasks, shards moved, tasks that rows are dealt to, 1 or 0 for previews that begin or
-    end, or the fraction of rows kept."""
+    """Cores, tasks, shards moved, tasks that rows are dealt to, parts of a task, 1 or 0 for
+    previews that begin or end, or the fraction of rows kept."""
     operator: str | None = None
     shares: tuple[float, ...] = ()
     """Of a deal."""
@@ -38,6 +38,8 @@ class WantedChange:
             return f"move {self.after:.0f} {_shards(self.after)} of {self.operator}"
         if self.kind == "deal":
             return f"deal the rows of {self.operator} {deal_words(self.shares)}"
+        if self.kind == "parts":
+            return parts_words(self.operator or "", round(self.after))
         if self.kind == "preview":
             return preview_words(self.operator or "", self.after > 0.0)
         what = "cores" if self.kind == "cores" else f"tasks of {self.operator}"
@@ -60,6 +62,8 @@ def changes_of(record: Record) -> tuple[WantedChange, ...]:
             found.append(WantedChange("moves", None, len(moves), name))
     for name, shares in decision.deal.items():
         found.append(WantedChange("deal", None, len(shares), name, shares))
+    for name, parts in decision.parts.items():
+        found.append(WantedChange("parts", None, parts, name))
     for name, begins in decision.preview.items():
         found.append(WantedChange("preview", None, float(begins), name))
     if decision.keep is not None:

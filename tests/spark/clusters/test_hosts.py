@@ -69,14 +69,18 @@ def test_a_slow_host_gets_less_time(hosts: Hosts) -> None:
         hosts[0].command([sys.executable, "-c", count]), stdout=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
-    stopped = 0
+
+    def stopped() -> bool:
+        told = Path(f"/proc/{process.pid}/stat").read_text()
+        return told.rpartition(")")[2].split()[0] == "T"
+
+    assert not stopped()
     with SlowHost(hosts[0], 10.0):
-        for _ in range(200):
-            process.stdout.readline()
-            told = Path(f"/proc/{process.pid}/stat").read_text()
-            stopped += told.rpartition(")")[2].split()[0] == "T"
-    assert stopped > 0, "it was found stopped between two of its lines"
-    assert process.stdout.readline() == ".\n", "and goes on afterwards"
+        for _ in range(3):
+            assert wait_for(stopped, 20.0, process)
+            assert wait_for(lambda: not stopped(), 20.0, process)
+    for _ in range(200):
+        assert process.stdout.readline() == ".\n", "and goes on afterwards"
 
 
 def test_nothing_is_left_behind() -> None:

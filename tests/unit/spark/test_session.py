@@ -95,3 +95,11 @@ def test_spark_connect_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
     with pytest.raises(AskedWrongly, match="this process uses Spark Connect"):
         session()
+
+
+@pytest.mark.parametrize("master", ["yarn", "k8s://https://host:443"])
+def test_executors_that_failed_long_ago_do_not_end_a_query(master: str, tmp_path) -> None:
+    conf = settings(parse_master(master), tmp_path)
+    assert conf["spark.executor.failuresValidityInterval"] == "1h"
+    elsewhere = settings(parse_master("spark://host:7077"), tmp_path)
+    assert "spark.executor.failuresValidityInterval" not in elsewhere

@@ -23,9 +23,12 @@ def application_flow(
     stretch: bool = False,
     pace: float = 1.0,
     seed: int = 1,
+    rate: str | None = None,
     extra: Mapping[str, str] | None = None,
 ) -> FullFlow:
     """The application of this name; `extra` are options that only it has, as texts.
+
+    `rate` is how many rows a second of event time has, as a profile; None: the application's own.
 
     With `stretch` its operators take the paper's time per tuple, divided by `pace`, by waiting.
     """
@@ -41,7 +44,7 @@ def application_flow(
     options = dict(extra or {})
     chosen.check_options(options)
     settings = Settings(
-        rate=steady(parse_profile(chosen.rate), chosen.seconds),
+        rate=steady(parse_profile(rate or chosen.rate), chosen.seconds),
         seconds=chosen.seconds,
         seed=seed,
         stretch=stretch,

@@ -34,6 +34,9 @@ MOST_STEP = 8.0
 _FAR = 4.0
 _MOST_CHANGES = 6
 """After so many changes by less than the factor before, the size stays as it is."""
+_MOST_FAR = 10
+"""After so many changes by more than it, too: some pipelines have no size that always fits, because
+a batch in which a window closes takes many times as long as the one before it."""
 SHORT_SHARE = 1 / 8
 """The rows of a short batch, as a share of a full one's."""
 SHORT_BATCHES = 3
@@ -123,20 +126,32 @@ def _sampled(
     """Batches of one size until their throughput has converged, or there are too many.
 
     The size is right if one batch takes about the stated time, and so do the last N. Where it is
-    not, samples begin anew with another size: a pipeline gets faster while it warms up.
+    not, samples begin anew with another size: a pipeline gets faster while it warms up. Where a
+    much smaller batch is hardly shorter, the stated time is mostly overhead, which grows with the
+    cores. Batches are then to take longer, or the size would shrink to a row.
     """
     sampled: list[TimedBatch] = []
-    rows, changes = guess.rows, 0
+    rows, changes, far = guess.rows, 0, 0
+    overhead_s, batch_s = guess.overhead_s, plan.batch_s
+    before: TimedBatch | None = None
     while not _converged(sampled, plan.rule) and len(sampled) < plan.most_samples:
         sampled.append(batches.next_of(rows))
         on_samples(tuple(one.rows_per_s for one in sampled))
         if len(sampled) > 1 and len(sampled) % plan.rule.latest:
             continue
         now = TimedBatch(rows, _mean_s(sampled, plan.rule))
+        if before is not None and now.rows < before.rows:
+            learned_s = overhead_of(now.rows, now.seconds, before.rows, before.seconds)
+            overhead_s = max(overhead_s, learned_s)
+            batch_s = long_enough(batch_s, overhead_s)
         share = ONE_BATCH if len(sampled) == 1 else SEVERAL
-        if abs(now.seconds / plan.batch_s - 1.0) > share and changes < _MOST_CHANGES:
-            wanted = resized(now, guess.overhead_s, plan.batch_s)
-            changes += rows / _FAR < wanted < rows * _FAR
+        if abs(now.seconds / batch_s - 1.0) <= share:
+            continue
+        wanted = resized(now, overhead_s, batch_s)
+        near = rows / _FAR < wanted < rows * _FAR
+        changes, far = changes + near, far + (not near)
+        if changes <= _MOST_CHANGES and far <= _MOST_FAR:
+            before = now
             rows, sampled = wanted, []
             set_batch_rows(size_file, rows)
     return sampled

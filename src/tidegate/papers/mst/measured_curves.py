@@ -35,11 +35,14 @@ QUICK_PLAN = CalibrationPlan(
 QUICK_APPS = ("grep",)
 MASTER = f"local[{PLAN.largest + 2}]"
 """Two more than the tasks, for the source."""
-PACES = {"unique-visitor": 0.25, "page-view": 0.25}
+PACES = {"unique-visitor": 0.25, "page-view": 0.25, "rolling-hashtag-count": 0.5}
 """Further stretched than usual: two real cores cannot move the rows of twelve otherwise."""
-EXTRA = {"vht": {"delay": "1000000"}}
+RATES = {"rolling-flight-distances": "constant:20"}
+"""Rows in a second of event time. All distances are computed when a window closes, so a batch needs
+many windows to be like the next one. Fewer aircraft, with as many reports each as usual."""
+EXTRA = {"vht": {"delay": "1000000"}, "rolling-flight-distances": {"aircraft": "80"}}
 """A source that is always full hands out instances faster than answers come back by the loop. With
-the usual delay the model would hold most of them back, and they would count as done."""
+the usual delay VHT's model would hold most of them back, and they would count as done."""
 DOES_NOT_SCALE = "vht"
 EQUATIONS = {Shape.MODEL_1: "eq. 2", Shape.MODEL_2: "eq. 3"}
 APP_OPTION = {"app": "measure only this application, such as grep or vht"}
@@ -81,6 +84,7 @@ def figure_6(asked: Asked) -> Findings:
             CATALOGUE[name],
             stretch=True,
             pace=PACES.get(name, 1.0),
+            rate=RATES.get(name),
             extra=EXTRA.get(name),
         )
         for name in names

@@ -56,6 +56,10 @@ class SimulatedBatch:
     rates_of: dict[str, tuple[float, ...]] = field(default_factory=dict)
     """Rows per second of each task of its stages while it worked, on a simulated cluster; 0 for a
     task without rows."""
+    memory_of: dict[str, float] = field(default_factory=dict)
+    """Memory of each node's workers for their rows, on a simulated cluster."""
+    parts: int = 1
+    """The most parts in which its tasks worked."""
     cold: str | None = None
     """Why it was longer than the next one will be; None: it was not."""
 
@@ -76,6 +80,8 @@ class RunningSegment:
     routes: dict[str, Route]
     deals: dict[str, tuple[float, ...]] = field(default_factory=dict)
     """The shares of the rows for the tasks of maps; a map that is not in it deals in turn."""
+    parts: dict[str, int] = field(default_factory=dict)
+    """In how many parts tasks of keyed stages work on their rows."""
     batch: SimulatedBatch | None = None
     free_s: float = 0.0
     batches: int = 0
@@ -139,6 +145,7 @@ def begun_batch(
     busy_s, shard_rows, imbalances = {}, {}, {}
     executors_of: dict[str, tuple[str, ...]] = {}
     rates_of: dict[str, tuple[float, ...]] = {}
+    memory_of: dict[str, float] = {}
     first_s = 0.0
     reading_s = taken.offered * segment.gather_s / widest if segment.after is None else 0.0
     mean_s = slowest_s = reading_s
@@ -170,6 +177,12 @@ def begun_batch(
             worked_s = np.where(times > 0.0, times * stage.row_s(tasks), 1.0)
             rates_of[stage.name] = tuple((loads / worked_s).tolist())
             executors_of[stage.name] = cores.places(tasks)
+            needed: dict[str, float] = {}
+            for place, load in zip(executors_of[stage.name], loads.tolist(), strict=False):
+                own = rows * load * stage.row_bytes / one.parts.get(stage.name, 1)
+                needed[place] = needed.get(place, 0.0) + own
+            for place, own in needed.items():
+                memory_of[place] = max(own, memory_of.get(place, 0.0))
             # As on Spark, the imbalance of an operator is one of rows, and that of a batch of time.
             delta, spent = float(times.max() / times.mean()), float(times.sum())
         work_s = rows * stage.row_s(tasks) * spent
@@ -207,5 +220,7 @@ def begun_batch(
         on_nodes=cores is not None,
         executors_of=executors_of,
         rates_of=rates_of,
+        memory_of=memory_of,
+        parts=max(one.parts.values(), default=1),
         cold=why,
     )

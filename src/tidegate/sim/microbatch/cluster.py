@@ -63,6 +63,10 @@ class ClusterWorld:
     """As `spark.speculation.multiplier`: a task that takes so many times the median is run again on
     another core. None: it is not, which is Spark's default."""
     shortages: tuple[Shortage, ...] = ()
+    memory_bytes: int | None = None
+    """What the workers of a node may have together; None: nothing limits them."""
+    base_bytes: int = 100_000_000
+    """What a worker of each core has before it reads a row."""
     seed: int = 1
 
     def speed(self, number: int) -> float:

@@ -9,6 +9,7 @@ from tidegate.control.batch_parts import SLOWEST, STAGES, STARTING
 from tidegate.control.lag import Lag, PartitionLag
 from tidegate.control.measurement import (
     BatchMeasurement,
+    ExecutorMeasurement,
     Latency,
     OperatorMeasurement,
     SegmentMeasurement,
@@ -16,6 +17,7 @@ from tidegate.control.measurement import (
 from tidegate.control.row_counts import ClassCount, SourceCount
 from tidegate.models.flow.deal import SLOTS, slot_route
 from tidegate.sim.microbatch.batch import RunningSegment, SimulatedBatch, task_times
+from tidegate.sim.microbatch.cluster import ClusterWorld
 from tidegate.sim.microbatch.done_rows import DoneRows
 from tidegate.sim.microbatch.world import Stage
 
@@ -168,11 +170,35 @@ def operator_measurements(
                 task_rates=rates if len(rates) == tasks else _task_rates(stage, tasks),
                 executors=executors if len(executors) == tasks else (),
                 dealt=bool(shares),
+                parts=one.parts.get(name, 1),
                 rows_out=round(rows),
                 nodes=nodes[:tasks] if stage.shards else (),
             )
         )
     return found
+
+
+def executor_measurements(
+    batches: Sequence[SimulatedBatch], world: ClusterWorld
+) -> tuple[ExecutorMeasurement, ...]:
+    """The nodes of a simulated cluster with their largest memory in these batches."""
+    if world.memory_bytes is None:
+        return ()
+    most: dict[str, tuple[float, int]] = {}
+    for batch in batches:
+        for name, needed in batch.memory_of.items():
+            most[name] = max((needed, batch.parts), most.get(name, (0.0, 1)))
+    base = world.base_bytes * world.cores_each
+    return tuple(
+        ExecutorMeasurement(
+            name=name,
+            memory_bytes=base + round(needed),
+            base_bytes=base,
+            limit_bytes=world.memory_bytes,
+            parts=parts,
+        )
+        for name, (needed, parts) in most.items()
+    )
 
 
 def _task_rates(stage: Stage, tasks: int) -> tuple[float, ...]:

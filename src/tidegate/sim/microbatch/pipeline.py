@@ -26,6 +26,7 @@ from tidegate.sim.microbatch.done_rows import DoneInputs, DoneRows
 from tidegate.sim.microbatch.kept_rows import KeptRows, kept_rows
 from tidegate.sim.microbatch.measure import (
     as_foreign,
+    executor_measurements,
     latency_of,
     operator_measurements,
     segment_measurement,
@@ -169,6 +170,8 @@ class PipelineSimulation:
             for stage in one.segment.stages:
                 if stage.name in decision.tasks:
                     self._rescale(one, stage, decision.tasks[stage.name])
+                if stage.name in decision.parts:
+                    one.parts[stage.name] = decision.parts[stage.name]
                 shares = decision.deal.get(stage.name)
                 if shares is not None and len(shares) in (0, one.tasks[stage.name]):
                     one.deals[stage.name] = shares
@@ -394,6 +397,11 @@ class PipelineSimulation:
             keep=self._keep.fraction,
             keep_by_class=self._keep.by_class,
             sources=tuple(sources),
+            executors=()
+            if world.cluster is None
+            else executor_measurements(
+                [batch for batches in ended_by.values() for batch in batches], world.cluster
+            ),
         )
 
     def _in_window(self, ended: list[DoneRows], end_s: float) -> list[DoneRows]:

@@ -67,6 +67,8 @@ class Stage:
     """Number of shards; 0 for a map, whose tasks are always balanced."""
     weights: ShardWeights | None = None
     most_tasks: int | None = None
+    row_bytes: float = 0.0
+    """Memory for a row while its task works on it, on a simulated cluster whose nodes have one."""
     speeds: tuple[float, ...] = ()
     """For a map on executors of several speeds: that of each task, in turn; empty: all are 1."""
 

@@ -37,7 +37,7 @@ from tidegate.spark.batch.rehearsed_task import RehearsedTask
 from tidegate.spark.batch.report import TaskReport
 from tidegate.spark.batch.traces import FIELD, SPARK_TYPE, TraceSample, with_traces
 from tidegate.spark.batch.unanchored import unanchored
-from tidegate.spark.batch.worker import HASH, ORDER, ORIGIN, TASK, TRACE, packed
+from tidegate.spark.batch.worker import HASH, ORDER, ORIGIN, PARTED, TASK, TRACE, packed
 from tidegate.spark.measure.stamps import ArrivalSample
 from tidegate.spark.shedding.sources import Intake, ShedSources
 from tidegate.spark.state.cache_place import CachePlace
@@ -325,7 +325,7 @@ class Compiler:
         if isinstance(node, Keyed):
             entry = plan.operators[node.name]
             anchor = None
-            if not unanchored(self._segment, node, executors):
+            if entry.parts == 1 and not unanchored(self._segment, node, executors):
                 anchor = anchors.of(node.name, entry.tasks, executors)
             apart = (ORIGIN,) if self._origins.told_apart(node) else ()
             traces = (TRACE,) if self._takes(node) else ()
@@ -426,16 +426,24 @@ class Compiler:
         route = ",".join(str(task) for task in entry.route)
         shard = shard_of(node.key, node.shards)
         intake = self._intake(node, plan)
-        routed = rows.selectExpr(
+        columns = [
             *intake.columns,
             f"xxhash64({keys}) as {HASH}",
             f"monotonically_increasing_id() as {ORDER}",
             f"cast(split('{route}', ',') as array<int>)[{shard}] as {TASK}",
-        ).repartitionById(entry.tasks, F.col(TASK))
-        columns = node.schema.append(FIELD) if self._carries(node.name) else node.schema
-        schema = struct_of(columns)
+        ]
+        in_parts = entry.parts > 1 and not self._rehearses
+        if in_parts:
+            parts = ",".join(str(part) for part in entry.part_of)
+            columns.append(f"cast(split('{parts}', ',') as array<int>)[{shard}] as {PARTED}")
+        routed = rows.selectExpr(*columns)
+        if in_parts:
+            routed = _named(routed, entry.tasks)
+        routed = routed.repartitionById(entry.tasks, F.col(TASK))
+        leaving = node.schema.append(FIELD) if self._carries(node.name) else node.schema
+        schema = struct_of(leaving)
         if self._rehearses:
-            rehearsed = RehearsedTask(self._stages[node.name], columns)
+            rehearsed = RehearsedTask(self._stages[node.name], leaving)
             if anchor is None:
                 return routed.mapInArrow(lambda blocks: rehearsed(blocks), schema)
             both = anchor.groupBy(TASK).cogroup(routed.groupBy(TASK))
@@ -447,12 +455,30 @@ class Compiler:
             PackedVersion.of(versions[node.name]),
             np.array(entry.route, dtype=np.int32),
             self._accumulator,
+            np.array(entry.part_of, dtype=np.int32) if in_parts else None,
             intake.shed,
         )
+        if in_parts:
+            sorted_rows = routed.sortWithinPartitions(PARTED)
+            return sorted_rows.mapInArrow(lambda blocks: task.in_parts(blocks), schema)
         if anchor is None:
             return routed.mapInArrow(lambda blocks: task.without_anchor(blocks), schema)
         both = anchor.groupBy(TASK).cogroup(routed.groupBy(TASK))
         return both.applyInArrow(lambda a, b: task(a, b), schema)
+
+
+def _named(rows: DataFrame, tasks: int) -> DataFrame:
+    """The rows with one more for each task, which only names it, and which comes first."""
+    empty = [
+        F.lit(None).cast(field.dataType).alias(field.name)
+        for field in rows.schema.fields
+        if field.name not in (TASK, PARTED)
+    ]
+    numbers = rows.sparkSession.range(0, tasks, 1, 1)
+    named = numbers.select(
+        *empty, F.col("id").cast("int").alias(TASK), F.lit(-1).cast("int").alias(PARTED)
+    )
+    return rows.unionByName(named)
 
 
 def _block_rows(rows: DataFrame) -> int | None:

@@ -1,5 +1,6 @@
 """A keyed operator inside Spark's Python workers: one Arrow call per task, with its state."""
 
+import itertools
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from tidegate.spark.batch.worker import (
     HASH,
     ORDER,
     ORIGIN,
+    PARTED,
     TASK,
     ReceivedBlocks,
     node_of,
@@ -28,6 +30,7 @@ from tidegate.spark.batch.worker import (
     unpacked,
     without_ours,
 )
+from tidegate.spark.batch.worker_memory import worker_memory
 from tidegate.spark.measure.stamps import ArrivalSample
 from tidegate.spark.shedding.task import ShedStage, ShedTask, class_rows
 from tidegate.spark.state.conform import conform
@@ -73,6 +76,8 @@ class KeyedTask:
     version: PackedVersion
     route: NDArray[np.int32]
     accumulator: Any
+    parts: NDArray[np.int32] | None = None
+    """The part of each shard, where tasks work in parts; None: they work on all rows at once."""
     shed: ShedTask | None = None
     """Set when Spark drew for the source in front of it: the shed rows are counted and dropped
     here."""
@@ -94,7 +99,59 @@ class KeyedTask:
         if part == 0:
             yield from self._run(task, None).to_batches()
 
-    def _run(self, task: int, rows: pa.Table | None, waited_s: float | None = None) -> pa.Table:
+    def in_parts(self, blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Run the task that the rows name in parts, for Spark's mapInArrow.
+
+        Spark has sorted the rows by their part, on its disks where they are many. So no more than
+        one part is in memory at a time. Every partition has a row that names its task and comes
+        first.
+        """
+        task, part = None, 0
+        held: list[pa.RecordBatch] = []
+        for block in blocks:
+            for number, piece in pieces(block):
+                if number < 0:
+                    yield from self._rest(task, part, held)
+                    task, part, held = piece.column(TASK)[0].as_py(), 0, []
+                    continue
+                while part < number:
+                    yield from self._part(task, part, held)
+                    part, held = part + 1, []
+                held.append(piece)
+        yield from self._rest(task, part, held)
+
+    def _rest(
+        self, task: int | None, part: int, held: list[pa.RecordBatch]
+    ) -> Iterator[pa.RecordBatch]:
+        """The last part that has rows, and those behind it: they may have state that falls due."""
+        if task is None or self.parts is None:
+            return
+        yield from self._part(task, part, held)
+        for later in range(part + 1, int(self.parts.max()) + 1):
+            yield from self._part(task, later, [])
+
+    def _part(
+        self, task: int | None, part: int, held: list[pa.RecordBatch]
+    ) -> Iterator[pa.RecordBatch]:
+        assert task is not None
+        rows = pa.Table.from_batches(held) if held else None
+        yield from self._run(task, rows, part=part).to_batches()
+
+    def _shards(self, task: int, part: int) -> list[int]:
+        """The shards of a task, or of one part of it."""
+        mine = self.route == task
+        found: list[int] = np.flatnonzero(
+            mine if self.parts is None else mine & (self.parts == part)
+        ).tolist()
+        return found
+
+    def _run(
+        self,
+        task: int,
+        rows: pa.Table | None,
+        waited_s: float | None = None,
+        part: int = 0,
+    ) -> pa.Table:
         stage: KeyedStage = unpacked(self.stage)
         started_s = time.time()
         bytes_in = 0 if rows is None else rows.nbytes
@@ -102,7 +159,7 @@ class KeyedTask:
         if self.shed is not None and rows is not None:
             shedder = self.shed.shedder()
             rows = shedder.kept(rows)
-            self.shed.tell(shedder, started_s, task)
+            self.shed.tell(shedder, started_s, task, part)
         clock = time.perf_counter()
         marks, keys = None, None
         if stage.traced:
@@ -114,7 +171,7 @@ class KeyedTask:
             rows, hashes = stage.rows.empty_table(), np.empty(0, dtype=np.int64)
         else:
             rows, hashes = in_order(rows, stage.order_by)
-        shards = np.flatnonzero(self.route == task).tolist()
+        shards = self._shards(task, part)
         with told_of(keeper.operator):
             keeper.cache.make()
             version = self.version.only(shards)
@@ -133,6 +190,7 @@ class KeyedTask:
                     batch_id=self.batch_id,
                     operator=keeper.operator,
                     task=task,
+                    part=part,
                     rows_in=rows.num_rows,
                     rows_out=output.num_rows,
                     busy_s=time.perf_counter() - clock,
@@ -158,6 +216,7 @@ class KeyedTask:
                     left=np.unique(passed.traces) if passed is not None and stage.tells else None,
                     bytes_in=bytes_in,
                     waited_s=waited_s,
+                    memory=worker_memory(bytes_in),
                 )
             ]
         )
@@ -178,6 +237,15 @@ class KeyedTask:
         if update.output is None:
             return keeper.bound.output.empty_table()
         return conform(update.output, keeper.bound.output, f"operator '{keeper.operator}': output")
+
+
+def pieces(block: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """A block that is sorted by part, cut into its parts, each with its number."""
+    numbers = block.column(block.schema.get_field_index(PARTED)).to_numpy()
+    cuts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
+    for begin, end in itertools.pairwise(cuts):
+        if begin < end:
+            yield int(numbers[begin]), block.slice(begin, end - begin)
 
 
 def traced_keys(

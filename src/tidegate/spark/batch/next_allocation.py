@@ -29,6 +29,7 @@ class NextAllocation:
         }
         self._wanted = {name: _first(node, tasks) for name, node in self._nodes.items()}
         self._previews: dict[str, None] = {}
+        self._parts: dict[str, int] = {}
         self._keep = KEEP_ALL
         self._worths: dict[str, ShedClass] = {}
         for node in nodes:
@@ -43,7 +44,8 @@ class NextAllocation:
         """Continue with the tasks and routes of an earlier run, where they still fit.
 
         The deal of a map is not continued. It belongs to the speeds of executors that are gone, and
-        another policy could not undo it. A batch that is replayed has its own plan.
+        another policy could not undo it. Neither are the parts of tasks. A batch that is replayed
+        has its own plan.
         """
         with self._lock:
             for name, entry in plan.operators.items():
@@ -52,7 +54,8 @@ class NextAllocation:
                     continue
                 if isinstance(node, Keyed) and len(entry.route) != node.shards:
                     continue
-                self._wanted[name] = entry if isinstance(node, Keyed) else OperatorPlan(entry.tasks)
+                route = entry.route if isinstance(node, Keyed) else ()
+                self._wanted[name] = OperatorPlan(entry.tasks, route)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -111,6 +114,26 @@ class NextAllocation:
             route = slot_route(shares, SLOTS * tasks) if len(shares) else ()
             self._wanted[operator] = OperatorPlan(tasks, route)
 
+    def in_parts(self, operator: str, parts: int) -> None:
+        """Let each task work on its rows in so many parts from the next micro-batch on."""
+        node = self._node(operator)
+        if not isinstance(node, Keyed):
+            raise AskedWrongly(
+                f"operator '{operator}' is a map, which gets its rows in blocks anyway: only keyed"
+                " operators are processed in parts"
+            )
+        if parts < 1:
+            raise AskedWrongly(
+                f"{parts} parts of operator '{operator}' are not possible; give at least 1"
+            )
+        with self._lock:
+            self._parts[operator] = parts
+
+    def parts(self) -> dict[str, int]:
+        """The operators whose tasks work in more than one part, with the number of parts."""
+        with self._lock:
+            return {name: parts for name, parts in self._parts.items() if parts > 1}
+
     def preview(self, operator: str, begins: bool) -> None:
         """Count the rows of an operator before they are routed, from the next micro-batch on.
 
@@ -134,9 +157,9 @@ class NextAllocation:
         """
         found = OperatorPlan(entry.tasks, rerouted(entry.route, moves, entry.tasks))
         with self._lock:
-            if self._wanted[operator] == entry:
+            if self._wanted[operator] == replace(entry, parts=1):
                 self._wanted[operator] = found
-        return found
+        return replace(found, parts=entry.parts)
 
     def relabel(self, operator: str, tasks: int, old: Route, new: Route) -> None:
         """Renumber an operator's tasks: changes asked for under the old numbers are translated."""
@@ -185,6 +208,10 @@ class NextAllocation:
         class that were `offered` to the batch before.
         """
         keep = self.keep().of_batch(gathered_s, offered, self._worths)
+        parts = self.parts()
+        operators = {
+            name: replace(entry, parts=parts.get(name, 1)) for name, entry in operators.items()
+        }
         return BatchPlan(batch_id, at_us, operators, keep, unique)
 
     def completed(self, plan: BatchPlan) -> BatchPlan:

@@ -24,6 +24,19 @@ class OperatorPlan:
     route: Route = ()
     """The task of each shard. Of a map: the task of each slot that rows are dealt to in turn, and
     empty where they are dealt to the tasks themselves."""
+    parts: int = 1
+    """In how many parts, one after the other, each task works on its rows, because all of them at
+    once might not fit into its memory. Only of keyed operators: a part has some of the shards."""
+
+    @property
+    def part_of(self) -> tuple[int, ...]:
+        """The part of each shard: a task's shards take turns."""
+        seen: dict[int, int] = {}
+        found = []
+        for task in self.route:
+            found.append(seen.get(task, 0) % self.parts)
+            seen[task] = seen.get(task, 0) + 1
+        return tuple(found)
 
     def shards_of(self, task: int) -> list[int]:
         """The shards of one task."""
@@ -79,7 +92,7 @@ class Plans:
     def write(self, plan: BatchPlan) -> None:
         """Fix the plan of a micro-batch."""
         operators: dict[str, Any] = {
-            name: {"tasks": entry.tasks, "route": list(entry.route)}
+            name: {"tasks": entry.tasks, "route": list(entry.route), **_parts(entry)}
             for name, entry in self.names.to_kept(plan.operators).items()
         }
         document = {
@@ -117,12 +130,17 @@ def _plan(document: dict[str, Any], names: KeptNames) -> BatchPlan:
         document["batch"],
         document["at_us"],
         {
-            name: OperatorPlan(entry["tasks"], tuple(entry["route"]))
+            name: OperatorPlan(entry["tasks"], tuple(entry["route"]), entry.get("parts", 1))
             for name, entry in names.from_kept(document["operators"]).items()
         },
         Keep(document.get("keep", 1.0), document.get("keep_by_class", {})),
         {name: tuple(columns) for name, columns in document.get("unique", {}).items()},
     )
+
+
+def _parts(entry: OperatorPlan) -> dict[str, int]:
+    """Left out where there is one: an older release can then read the plan."""
+    return {"parts": entry.parts} if entry.parts > 1 else {}
 
 
 def _name(batch_id: int, mark: str) -> str:

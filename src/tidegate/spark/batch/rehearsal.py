@@ -20,6 +20,7 @@ from tidegate.spark.batch.compile import Compiler, Frames
 from tidegate.spark.batch.complete import compute
 from tidegate.spark.batch.next_allocation import NextAllocation
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
+from tidegate.spark.state.files import Durable
 from tidegate.spark.state.version import Version
 
 _NO_BATCH = -1
@@ -42,6 +43,8 @@ class Rehearsal:
     allocation: NextAllocation
     columns: StructType
     """The columns of the segment's batches."""
+    checkpoint: Durable
+    """Where the pipeline's checkpoint is, which new executors look at once."""
 
     def empty_batch(self, frame: DataFrame) -> DataFrame:
         """A batch of the segment without rows, computed where the partitions of a frame are."""

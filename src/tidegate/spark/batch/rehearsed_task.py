@@ -9,18 +9,35 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from tidegate.spark.batch.checkpoint import DESCRIPTION
 from tidegate.spark.batch.worker import unpacked
 from tidegate.spark.python_workers import hold_worker
+from tidegate.spark.state.files import Durable
 
 
 def load_and_hold(
-    blocks: Iterator[pa.RecordBatch], stages: tuple[bytes, ...]
+    blocks: Iterator[pa.RecordBatch], stages: tuple[bytes, ...], checkpoints: tuple[Durable, ...]
 ) -> Iterator[pa.RecordBatch]:
-    """Load operators into a worker and hold it, so that the next task gets another worker."""
+    """Load operators into a worker and hold it, so that the next task gets another worker.
+
+    It looks at the checkpoints as well, because the first connection to a store takes a while. The
+    rows come back only where a checkpoint is not to be seen.
+    """
     for stage in stages:
         unpacked(stage)
+    seen = [_is_seen(one) for one in checkpoints]
     hold_worker()
-    yield from blocks
+    for block in blocks:
+        if not all(seen):
+            yield block
+
+
+def _is_seen(checkpoint: Durable) -> bool:
+    """Whether the description of a checkpoint, which its driver has written, is there."""
+    try:
+        return checkpoint.exists(DESCRIPTION)
+    except Exception:  # whatever it is, the driver says that the checkpoint is not seen here
+        return False
 
 
 @dataclass(frozen=True, slots=True)

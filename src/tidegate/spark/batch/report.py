@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pyspark import AccumulatorParam
 
 from tidegate.control.learning.sojourn import Stamps
+from tidegate.spark.batch.worker_memory import WorkerMemory
 from tidegate.spark.state.version import TaskChange
 
 _log = logging.getLogger("tidegate.batch")
@@ -41,7 +42,7 @@ class TaskReport:
     operator: str
     task: int
     part: int = 0
-    """Tells apart several runs of a map stage inside one Spark task."""
+    """Tells apart several runs of a stage inside one Spark task."""
     rows_in: int
     rows_out: int
     busy_s: float
@@ -86,6 +87,8 @@ class TaskReport:
     """The size of the rows that it was given, in Arrow's format."""
     waited_s: float | None = None
     """How long it waited for them; None where that is not known, or includes other operators."""
+    memory: WorkerMemory | None = None
+    """Of its Python process while it had rows, state and output; None where that is not told."""
 
     @property
     def state_bytes(self) -> int:

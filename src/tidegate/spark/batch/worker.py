@@ -21,13 +21,16 @@ ORDER = "__order"
 """The place of a row in its source, given before a shuffle mixes the rows."""
 TASK = "__task"
 """The task that a row is routed to."""
+PARTED = "__parted"
+"""The part of its task that a row belongs to, where tasks work in parts; -1 in a row that only
+names the task."""
 ORIGIN = "__origin"
 """The source that a row came from, by number: only where an operator with event time reads several
 (`pipelines.origins`)."""
 TRACE = "__trace"
 """The traces of the sampled inputs that a row was derived from: only on the way from a source to a
 channel (`pipelines.traces`)."""
-OURS = (HASH, ORDER, TASK, ORIGIN, TRACE)
+OURS = (HASH, ORDER, TASK, PARTED, ORIGIN, TRACE)
 
 
 def packed(stage: object) -> bytes:

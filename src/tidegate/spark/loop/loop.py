@@ -148,6 +148,8 @@ class ControlLoop(Ticker):
         for operator, shares in decision.deal.items():
             if len(shares) in (0, self._run.allocation()[operator].tasks):
                 self._run.deal(operator, shares)
+        for operator, parts in decision.parts.items():
+            self._run.in_parts(operator, parts)
         for operator, begins in decision.preview.items():
             self._run.preview(operator, begins)
         if decision.keep is not None or decision.keep_by_class:

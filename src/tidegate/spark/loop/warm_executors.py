@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pyspark.sql import SparkSession
 
 from tidegate.logs import reason
-from tidegate.spark.batch.anchors import ExecutorNames, working_executors
+from tidegate.spark.batch.anchors import ExecutorNames, host_of, working_executors
 from tidegate.spark.batch.located import located
 from tidegate.spark.batch.rehearsal import Rehearsal
 from tidegate.spark.batch.rehearsed_task import load_and_hold
@@ -174,8 +174,15 @@ class ExecutorRehearsals:
         rehearsals = list(self._rehearsals())
         frame = located(session, places)
         stages = tuple(dict.fromkeys(s for one in rehearsals for s in one.compiler.stages))
-        held = frame.mapInArrow(lambda blocks: load_and_hold(blocks, stages), frame.schema)
-        held.write.format("noop").mode("append").save()
+        roots = tuple(dict.fromkeys(one.checkpoint for one in rehearsals))
+        held = frame.mapInArrow(lambda blocks: load_and_hold(blocks, stages, roots), frame.schema)
+        blind = {host_of(places[number]) for number in held.toArrow()["number"].to_pylist()}
+        if blind:
+            _log.error(
+                "%s cannot see the checkpoint, so that tasks there will fail; let all machines of "
+                "the cluster reach it, or take these out",
+                ", ".join(sorted(blind)),
+            )
         for one in rehearsals:
             one.run(one.empty_batch(frame), tasks=len(up) * self._per_executor)
 

@@ -55,18 +55,20 @@ class OperatorMeter:
         interval_s: float,
         idle_s: float | None = None,
         previews: Collection[str] = (),
+        parts: Mapping[str, int] | None = None,
     ) -> list[OperatorMeasurement]:
         """All its operators, by the batches that finished within the last `interval_s`.
 
         `plan` has the tasks and routes of the next batch. `idle_s` is the present time if there is
         nothing to do for the segment. `previews` are the operators whose rows are counted before
-        they are routed.
+        they are routed, and `parts` has those whose tasks work in several parts.
         """
         return [
             replace(
                 self._measured(node, finished, plan, interval_s, idle_s),
                 preview=node.name in previews if node.name in self._previewable else None,
                 preview_s=_preview_s(finished, node.name),
+                parts=(parts or {}).get(node.name, 1),
             )
             for node in self._operators
         ]

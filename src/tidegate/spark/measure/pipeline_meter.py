@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tidegate.control.lag import Lag
 from tidegate.control.measurement import (
     BatchMeasurement,
+    ExecutorMeasurement,
     Latency,
     Measurement,
     SegmentMeasurement,
@@ -27,10 +28,13 @@ from tidegate.spark.batch.plan import OperatorPlan
 from tidegate.spark.batch.result import BatchResult
 from tidegate.spark.batch.segment import SegmentRun
 from tidegate.spark.loop.negotiate import Negotiator
+from tidegate.spark.master import parse_master
 from tidegate.spark.measure.arrivals import Arrivals, decayed
 from tidegate.spark.measure.busy_cores import BusyCores, active_tasks
+from tidegate.spark.measure.executor_memory import executor_memory
 from tidegate.spark.measure.handed_over import HandedOver
 from tidegate.spark.measure.lag_meter import LagMeter
+from tidegate.spark.measure.memory_settings import python_limit_bytes
 from tidegate.spark.measure.operator_meter import OperatorMeter
 from tidegate.spark.measure.query_meter import QueryMeter, trigger_interval_s
 from tidegate.spark.measure.read_limits import read_limits
@@ -183,13 +187,14 @@ class PipelineMeter:
         finished = self._read(now_s)
         results = [batch.result for batches in finished.values() for batch in batches]
         plan, previews = self._run.allocation(), self._run.previews()
+        parts = self._run.parts()
         latency = self._sojourns.latency(round(now_s * 1e6))
         segments = self._segments(finished, plan, awaited, now_s, latency)
         operators = tuple(
             operator
             for name, view in self._views.items()
             for operator in view.operators.measure(
-                finished[name], plan, interval_s, now_s if view.idle else None, previews
+                finished[name], plan, interval_s, now_s if view.idle else None, previews, parts
             )
         )
         keep = self._run.keep()
@@ -218,9 +223,22 @@ class PipelineMeter:
             keep=keep.fraction,
             keep_by_class=keep.by_class,
             sources=_sources(results),
+            executors=self._executors(results),
         )
         self.spent_s += time.perf_counter() - clock
         return measurement
+
+    def _executors(self, results: Sequence[BatchResult]) -> tuple[ExecutorMeasurement, ...]:
+        """The memory of executors; none where all is one process, which Spark cannot scale."""
+        if not results:
+            return ()
+        session = next(iter(self._run.segments.values())).anchors.session
+        master = str(session.sparkContext.master)
+        if parse_master(master).in_one_process:
+            return ()
+        conf = session.sparkContext.getConf()
+        limit = python_limit_bytes(master, lambda key: conf.get(key))
+        return executor_memory((one for result in results for one in result.reports), limit)
 
     def _new_sojourns(self) -> SojournMeter:
         segments = {name: part.segment for name, part in self._run.segments.items()}

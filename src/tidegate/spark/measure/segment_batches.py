@@ -241,9 +241,15 @@ class SegmentBatches:
 
 def stage_imbalance(reports: Sequence[TaskReport]) -> float:
     """Time of the slowest tasks over the mean, stage by stage, weighted by the stages' work."""
-    by_stage: dict[str, list[float]] = {}
+    by_task: dict[tuple[str, int, int], float] = {}
     for report in reports:
-        by_stage.setdefault(report.operator, []).append(report.busy_s)
+        # A keyed task that works in parts is one task; a map may have run in several of them.
+        part = 0 if report.change is not None else report.part
+        task = (report.operator, report.task, part)
+        by_task[task] = by_task.get(task, 0.0) + report.busy_s
+    by_stage: dict[str, list[float]] = {}
+    for (operator, _, _), busy_s in by_task.items():
+        by_stage.setdefault(operator, []).append(busy_s)
     mean_s = sum(float(np.mean(busy)) for busy in by_stage.values())
     slowest_s = sum(max(busy) for busy in by_stage.values())
     return slowest_s / mean_s if mean_s > 0 else 1.0

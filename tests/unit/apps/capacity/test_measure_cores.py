@@ -92,6 +92,34 @@ def test_a_throughput_that_never_settles_ends_after_the_most_samples(tmp_path: P
     assert not plan.rule.reached([one.rows_per_s for one in found])
 
 
+@pytest.mark.parametrize("overhead_s", [1.3, 1.8, 4.0])
+def test_batches_take_longer_where_more_cores_have_more_overhead_than_guessed(
+    tmp_path: Path, overhead_s: float
+) -> None:
+    """As on twelve tasks of two real cores, after a measurement on eight."""
+    plan = CalibrationPlan(batch_s=1.5)
+    found = sampled(
+        tmp_path, lambda rows, _: overhead_s + 1e-4 * rows, BatchGuess(12_000, 0.4), plan
+    )
+    assert found[-1].seconds >= 1.8 * overhead_s
+    assert 1e-4 * found[-1].rows >= 0.8 * overhead_s
+
+
+def test_batches_in_which_now_and_then_a_window_closes_are_sampled_in_the_end(
+    tmp_path: Path,
+) -> None:
+    """A window closes every 5,000 rows, and takes as long as 100,000 of them."""
+    passed = 0
+
+    def seconds(rows: int, _: int) -> float:
+        nonlocal passed
+        closed, passed = (passed + rows) // 5000 - passed // 5000, passed + rows
+        return 0.1 + 1e-4 * (rows + 100_000 * closed)
+
+    found = sampled(tmp_path, seconds, BatchGuess(8_000, 0.1), CalibrationPlan(batch_s=1.0))
+    assert len({one.rows for one in found}) == 1
+
+
 @given(
     rows=st.integers(1, 10**6),
     seconds=st.floats(0.01, 100.0),

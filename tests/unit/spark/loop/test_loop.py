@@ -31,6 +31,9 @@ class FakeRun(SimpleNamespace):
     def allocation(self) -> dict:
         return {}
 
+    def parts(self) -> dict:
+        return {}
+
     def previews(self) -> frozenset:
         return frozenset()
 

@@ -8,6 +8,8 @@ from tests.helpers.fake_cluster import FakeCluster, at_once
 from tidegate.control.assemble import new_controller
 from tidegate.control.bounds import Bounds
 from tidegate.control.effect.only_with_effect import OnlyWithEffect
+from tidegate.control.executors.with_memory import WithMemory
+from tidegate.control.flow.with_deals import WithDeals
 from tidegate.control.sharing.within_share import WithinShare
 from tidegate.control.whole_executors import WholeExecutors
 from tidegate.errors import AskedWrongly
@@ -259,8 +261,10 @@ def test_a_pipeline_asks_for_whole_executors() -> None:
     assert assembly.cores_per_executor == 2
     policy = new_controller(assembly).policy
     assert policy.name == "latency"
-    assert isinstance(policy, OnlyWithEffect) and isinstance(policy.inner, WithinShare)
-    assert isinstance(policy.inner.inner, WholeExecutors)
+    assert isinstance(policy, WithMemory) and isinstance(policy.inner, WithDeals)
+    effect = policy.inner.inner
+    assert isinstance(effect, OnlyWithEffect) and isinstance(effect.inner, WithinShare)
+    assert isinstance(effect.inner.inner, WholeExecutors)
 
 
 def test_a_core_is_the_place_of_one_task() -> None:

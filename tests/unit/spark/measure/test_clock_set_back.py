@@ -60,6 +60,7 @@ def test_a_pipeline_forgets_times_that_are_in_the_future(monkeypatch: pytest.Mon
         segments={"main": part},
         allocation=dict,
         previews=frozenset,
+        parts=dict,
         keep=lambda: KEEP_ALL,
         results=lambda name: [],
     )
