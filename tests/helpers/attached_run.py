@@ -47,7 +47,7 @@ class Cluster:
     def let_go(self) -> None:
         """It released at once."""
 
-    def overdue(self) -> str | None:
+    def overdue(self) -> None:
         return None
 
     def close(self) -> None:

@@ -80,18 +80,44 @@ class OperatorMeasurement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Overdue:
+    """A request for executors that has waited much longer than usual."""
+
+    missing: int
+    """Executors that have not come."""
+    requested: int
+    """Executors that were requested in all."""
+    waited_s: float
+    usual_s: float | None = None
+    """How long grants have taken so far; None before the first one."""
+
+    @property
+    def words(self) -> str:
+        """What is missing and since when, for a person."""
+        usual = "" if self.usual_s is None else f" (usual: {self.usual_s:.0f} s)"
+        return (
+            f"{self.missing} of {self.requested} executors requested {self.waited_s:.0f} s ago have"
+            f" not started{usual}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorMeasurement:
     """One executor during the tick, as its tasks reported it."""
 
     name: str
-    memory_bytes: int
-    """Memory that its Python workers had, together, at the end of their largest tasks."""
-    base_bytes: int
+    memory_bytes: int = 0
+    """Memory that its Python workers had, together, at the end of their largest tasks; 0 where they
+    did not tell."""
+    base_bytes: int = 0
     """The part of it that they had before they read a row."""
     limit_bytes: int | None = None
     """How much they may have; None where nothing limits them."""
     parts: int = 1
     """In how many parts its tasks worked on their rows."""
+    clock_ahead_s: float = 0.0
+    """How far its clock is at least ahead of the driver's, or behind if negative; 0 where the times
+    of its tasks do not tell of a difference."""
     state_bytes: int = 0
     """State of the shards that it works on. It is in files, which memory is not needed for."""
 
@@ -126,6 +152,9 @@ class BatchMeasurement:
     """What the duration is made of, as far as it is told (`control/batch_parts.py` names them)."""
     busy_s: float | None = None
     """Core seconds of all its tasks, where Spark alone tells of them; None: not told."""
+    newest_age_s: float | None = None
+    """How old its newest row was when it began, by the row's arrival time; negative for a time of
+    the future; None without arrival times."""
     rowless_s: float = 0.0
     """The part of `busy_s` that its tasks would have taken without any row, as far as can be told
     from its stages (`control/learning/row_work.py`)."""
@@ -213,7 +242,9 @@ class Measurement:
     sources: tuple[SourceCount, ...] = ()
     """Rows offered and kept, per source, by the batches that ended during the tick."""
     executors: tuple[ExecutorMeasurement, ...] = ()
-    """The executors that told of their memory; empty where all is one process."""
+    """The executors that had tasks; empty where all is one process."""
+    overdue: Overdue | None = None
+    """Executors that were requested and do not come; None while all come in time."""
 
     @property
     def busy_of_granted(self) -> float | None:

@@ -13,7 +13,8 @@ AT_MAXIMUM = "at_maximum"
 CONTROL_FAILED = "control_failed"
 SHEDDING = "shedding"
 NO_EFFECT = "no_effect"
-KINDS = (TARGET_MISSED, AT_MAXIMUM, CONTROL_FAILED, SHEDDING, NO_EFFECT)
+NOT_GRANTED = "not_granted"
+KINDS = (TARGET_MISSED, AT_MAXIMUM, CONTROL_FAILED, SHEDDING, NO_EFFECT, NOT_GRANTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +22,8 @@ class Notice:
     """The beginning or the end of what a person should hear of. Each beginning has one end."""
 
     kind: str
-    """One of `target_missed`, `at_maximum`, `control_failed`, `shedding` and `no_effect`."""
+    """One of `target_missed`, `at_maximum`, `control_failed`, `shedding`, `no_effect` and
+    `not_granted`."""
     ended: bool
     """False: it begins. True: it is over."""
     since_s: float

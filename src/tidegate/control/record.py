@@ -18,6 +18,7 @@ from tidegate.control.measurement import (
     Latency,
     Measurement,
     OperatorMeasurement,
+    Overdue,
     SegmentMeasurement,
 )
 from tidegate.control.no_effect import NoEffect
@@ -108,13 +109,14 @@ def _plain(value: Any) -> Any:
 
 
 def _measurement(document: dict[str, Any]) -> Measurement:
-    latency = document["latency"]
+    latency, overdue = document["latency"], document.get("overdue")
     return Measurement(
         **{
             **document,
             "latency": None if latency is None else Latency(**latency),
             "operators": tuple(_operator(entry) for entry in document["operators"]),
             "segments": tuple(_segment(entry) for entry in document["segments"]),
+            "overdue": None if overdue is None else Overdue(**overdue),
             "executors": tuple(
                 ExecutorMeasurement(**entry) for entry in document.get("executors", ())
             ),

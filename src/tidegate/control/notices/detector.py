@@ -14,11 +14,13 @@ from tidegate.control.notice import (
     CONTROL_FAILED,
     KINDS,
     NO_EFFECT,
+    NOT_GRANTED,
     SHEDDING,
     TARGET_MISSED,
     Notice,
 )
 from tidegate.control.notices.alarm import Alarm
+from tidegate.control.overdue import FULL
 from tidegate.control.record import Record
 from tidegate.units import format_duration
 
@@ -41,6 +43,7 @@ _MEANWHILE = {
     CONTROL_FAILED: "its control failed",
     SHEDDING: "rows were shed",
     NO_EFFECT: "more cores had no effect",
+    NOT_GRANTED: "executors that were requested did not come",
 }
 
 
@@ -54,6 +57,7 @@ class NoticeDetector:
             CONTROL_FAILED: Alarm(after_s=0.0, clear_s=WORKS_AGAIN_S),
             SHEDDING: Alarm(after_s=0.0, clear_s=KEEPS_ALL_S),
             NO_EFFECT: Alarm(after_s=0.0, clear_s=0.0),
+            NOT_GRANTED: Alarm(after_s=0.0, clear_s=0.0),
         }
         self._assembly: Mapping[str, Any] = {}
         """What the controller is built from, as the records tell it."""
@@ -86,6 +90,7 @@ class NoticeDetector:
             self._failure(None),
             self._shedding(record, shed),
             self._effect(record),
+            self._grants(record),
         )
         return tuple(one for one in found if one is not None)
 
@@ -202,6 +207,21 @@ class NoticeDetector:
             **_figures(record),
         }
         return self._notice(NO_EFFECT, found.words, record, figures)
+
+    def _grants(self, record: Record) -> Notice | None:
+        found = record.measurement.overdue
+        if not self._alarms[NOT_GRANTED].see(found is not None, self._now_s):
+            return None
+        if found is None:
+            what = "no executor is waited for any more"
+            return self._notice(NOT_GRANTED, what, record, _figures(record), ended=True)
+        figures = {
+            "missing_executors": float(found.missing),
+            "requested_executors": float(found.requested),
+            "waited_s": found.waited_s,
+            **_figures(record),
+        }
+        return self._notice(NOT_GRANTED, f"{found.words}: {FULL}", record, figures)
 
     def _notice(
         self,

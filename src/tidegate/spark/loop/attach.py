@@ -242,7 +242,7 @@ class Attachment(Ticker):
             self.negotiator.ask(decision.cores)
 
     def notes(self) -> tuple[str, ...]:
-        """Notes for the record: overdue executors, or that there are no executors to scale."""
+        """Notes for the record: that there are no executors to scale."""
         said = super().notes()
         return said if self._note is None else (*said, self._note)
 

@@ -158,7 +158,7 @@ class ControlLoop(Ticker):
             self.negotiator.ask(decision.cores)
 
     def notes(self) -> tuple[str, ...]:
-        """Notes for the record: overdue executors, and in the first one how it was warmed up."""
+        """Notes for the record: in the first one how it was warmed up."""
         said = super().notes()
         warmed = self._run.warmed
         return said if warmed is None or self.records else (*said, warmed.words)

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
+from tidegate.control.measurement import Overdue
 from tidegate.errors import AskedWrongly
 from tidegate.logs import PipelineLogger, reason
 from tidegate.spark.loop.boundary import Boundary
@@ -48,8 +49,8 @@ class Negotiator(Protocol):
         """Give back surplus cores that can be released now. Call this every tick."""
         ...
 
-    def overdue(self) -> str | None:
-        """A sentence about a request that was not granted in time; None if there is none."""
+    def overdue(self) -> Overdue | None:
+        """The request that was not granted in time; None if there is none."""
         ...
 
     def close(self) -> None:
@@ -76,7 +77,7 @@ class LocalBudget:
     def let_go(self) -> None:
         """Do nothing: `ask` has already lowered the number."""
 
-    def overdue(self) -> str | None:
+    def overdue(self) -> Overdue | None:
         """None, because every request is granted at once."""
         return None
 
@@ -109,7 +110,7 @@ class UntouchedExecutors:
     def let_go(self) -> None:
         """Do nothing."""
 
-    def overdue(self) -> str | None:
+    def overdue(self) -> Overdue | None:
         """None, because nothing was requested."""
         return None
 
@@ -212,8 +213,8 @@ class ExecutorNegotiator:
         """Release nothing any more."""
         self._release.close()
 
-    def overdue(self) -> str | None:
-        """A sentence about a request that has waited three times as long as usual."""
+    def overdue(self) -> Overdue | None:
+        """A request that has waited three times as long as usual."""
         if not self._waiting:
             return None
         executors, asked_s = self._waiting[0]
@@ -224,9 +225,8 @@ class ExecutorNegotiator:
         missing = executors - len(self._staying())
         if missing <= 0:
             return None  # all have come, and are being warmed up
-        return (
-            f"{missing} of {executors} executors requested {waited_s:.0f} s ago have not started "
-            f"(usual: {usual_s:.0f} s); the cluster may be full"
+        return Overdue(
+            missing=missing, requested=executors, waited_s=waited_s, usual_s=self.grant_s
         )
 
     def _request(self, executors: int) -> None:

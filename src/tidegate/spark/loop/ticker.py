@@ -331,6 +331,5 @@ class Ticker(ABC):
         return self._watching.setdefault(id(watcher), Isolated(f"the watcher {name}", self._log))
 
     def notes(self) -> tuple[str, ...]:
-        """Notes for the record about this cluster, such as executors that are overdue."""
-        overdue = self.negotiator.overdue()
-        return () if overdue is None else (overdue,)
+        """Notes for the record about what the controller cannot see."""
+        return ()

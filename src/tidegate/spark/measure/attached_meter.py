@@ -177,6 +177,7 @@ class AttachedMeter:
             segments=segments,
             stale=self._stale(now_s),
             grant_s=self.negotiator.grant_s,
+            overdue=self.negotiator.overdue(),
         )
         self.spent_s += time.perf_counter() - clock
         return measurement

@@ -31,6 +31,7 @@ from tidegate.spark.loop.negotiate import Negotiator
 from tidegate.spark.master import parse_master
 from tidegate.spark.measure.arrivals import Arrivals, decayed
 from tidegate.spark.measure.busy_cores import BusyCores, active_tasks
+from tidegate.spark.measure.executor_clocks import with_clocks
 from tidegate.spark.measure.executor_memory import executor_memory
 from tidegate.spark.measure.handed_over import HandedOver
 from tidegate.spark.measure.lag_meter import LagMeter
@@ -224,6 +225,7 @@ class PipelineMeter:
             keep_by_class=keep.by_class,
             sources=_sources(results),
             executors=self._executors(results),
+            overdue=self.negotiator.overdue(),
         )
         self.spent_s += time.perf_counter() - clock
         return measurement
@@ -238,7 +240,8 @@ class PipelineMeter:
             return ()
         conf = session.sparkContext.getConf()
         limit = python_limit_bytes(master, lambda key: conf.get(key))
-        return executor_memory((one for result in results for one in result.reports), limit)
+        memory = executor_memory((one for result in results for one in result.reports), limit)
+        return with_clocks(memory, results)
 
     def _new_sojourns(self) -> SojournMeter:
         segments = {name: part.segment for name, part in self._run.segments.items()}

@@ -44,6 +44,8 @@ class FinishedBatch:
     fresh: float = 1.0
     """Rows that arrived for each row that it took. Below 1: it took a part of a backlog, from
     before the run or behind a limit of its source. Above 1: it left rows in its source."""
+    newest_age_s: float | None = None
+    """How old its newest row was when it began, by its stamp: negative if that is of the future."""
     outside: int = 0
     """Rows that it took from sources, not from channels."""
 
@@ -178,6 +180,9 @@ class SegmentBatches:
         arrived = until(merged(kept_stamps(result.reports, self._mixed)), planned_us)
         kept = BatchStamps(arrived, progress.end_us)
         offered = offered_stamps(result.reports, self._mixed)
+        newest_age_s = None
+        if offered is not None and offered.rows:
+            newest_age_s = (progress.start_us - offered.newest_us) / 1e6
         offered = None if offered is None else until(offered, planned_us)
         grown = self.lag.add(progress)
         fresh = self._fresh(progress, offered, grown)
@@ -188,7 +193,9 @@ class SegmentBatches:
         # The first rows of a channel come once the segment before has filled it.
         since_s = self._began_s if self._main or not self._first else None
         outside = progress.rows - progress.channel_rows
-        batch = FinishedBatch(result, progress, kept, offered, since_s, fresh, outside)
+        batch = FinishedBatch(
+            result, progress, kept, offered, since_s, fresh, newest_age_s, outside
+        )
         self._began_s, self._first = batch.began_s, False
         return batch
 
@@ -235,6 +242,7 @@ class SegmentBatches:
             ended_s=progress.end_us / 1e6,
             outlier=outlier,
             latency_s=mean_sojourn_s(batch.kept),
+            newest_age_s=batch.newest_age_s,
             parts_s=batch_parts(result, progress),
         )
 

@@ -16,6 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate.control.bounds import Bounds
 from tidegate.control.claim import Claim
+from tidegate.control.measurement import Overdue
 from tidegate.control.sharing.division import Sharing
 from tidegate.logs import PipelineLogger, reason
 from tidegate.spark.batch.rehearsal import Rehearsal
@@ -185,8 +186,8 @@ class CorePool:
         if self.executors is not None:
             self.executors.let_go()
 
-    def overdue(self) -> str | None:
-        """A sentence about a request that was not granted in time; None if there is none."""
+    def overdue(self) -> Overdue | None:
+        """The request that was not granted in time; None if there is none."""
         with self._lock:
             return None if self.executors is None else self.executors.overdue()
 
@@ -287,8 +288,8 @@ class Part:
         """Release surplus executors that can go now."""
         self.pool.let_go()
 
-    def overdue(self) -> str | None:
-        """A sentence about a request that was not granted in time; None if there is none."""
+    def overdue(self) -> Overdue | None:
+        """The request that was not granted in time; None if there is none."""
         return self.pool.overdue()
 
     def close(self) -> None:

@@ -15,6 +15,8 @@ from tidegate.control.bounds import Bounds
 from tidegate.control.decision import Decision
 from tidegate.control.latency.options import LatencyOptions
 from tidegate.control.measurement import Measurement
+from tidegate.control.notice import NOT_GRANTED
+from tidegate.control.overdue import FULL
 from tidegate.control.record import Record
 from tidegate.control.target import Target
 from tidegate.errors import AskedWrongly
@@ -158,13 +160,15 @@ def test_executors_that_do_not_come_are_said_until_they_do(monkeypatch) -> None:
     world = World()
     world.grant_s = 75.0
     records = drive(monkeypatch, world, 120, most=8)
-    said = [
-        [note for note in record.decision.notes if "have not started" in note] for record in records
-    ]
+    said = [[note for note in record.decision.notes if "do not come" in note] for record in records]
     first = next(place for place, notes in enumerate(said) if notes)
     asked = next(place for place, record in enumerate(records) if record.acted)
     assert 59 <= first - asked <= 62
-    assert "the cluster may be full" in said[first][0]
+    assert said[first] == [f"4 of 5 requested executors do not come: {FULL}"]
+    assert len({note for notes in said for note in notes}) == 1, "no figure changes in it"
+    notices = [one for record in records for one in record.notices if one.kind == NOT_GRANTED]
+    assert [one.ended for one in notices] == [False, True]
+    assert notices[0].what == f"4 of 5 executors requested 61 s ago have not started: {FULL}"
     assert max(record.measurement.cores_granted for record in records[:first]) == 1
     assert records[-1].measurement.cores_granted > 1
     assert said[-1] == []
