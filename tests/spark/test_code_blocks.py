@@ -68,6 +68,7 @@ GIVEN: dict[str, Callable[[SparkSession], Names]] = {
     "functions.md": in_shop,
     "overload.md": lambda spark: {"flow": simple_flow(spark)},
     "runbook.md": with_run,
+    "time.md": in_shop,
     "shedding.md": lambda spark: {"clicks": clicks(spark), "parse": parse},
 }
 """What a page speaks of as the reader's own."""

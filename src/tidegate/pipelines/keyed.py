@@ -5,9 +5,10 @@ rows of their keys. `row_key` and `state_key` refer to the distinct keys by numb
 aggregation is a `bincount` and not a join.
 """
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from tidegate.pipelines.identity import Identity, own_identity
 
 Numbers = NDArray[np.int64]
+Clock = Literal["event", "processing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,7 @@ class KeyedBatch:
     rows: pa.Table
     """The rows. Their order is the same in a replay; with `order_by` they are sorted by it."""
     keys: pa.Table
-    """The distinct keys (key columns only): those of the rows, then those with due state rows."""
+    """The distinct keys (key columns only): those of the rows, and those with due state rows."""
     row_key: Numbers
     """For each row, the number of its key in `keys`."""
     state: pa.Table
@@ -36,6 +38,9 @@ class KeyedBatch:
     """When the micro-batch was planned, in microseconds since the epoch; the same on a replay."""
     watermark_us: int | None = None
     """Rows older than this are late; None until the operator has seen rows."""
+    state_due: NDArray[np.bool_] | None = None
+    """For each state row, whether its time has come since the batch before; None where no row can
+    have one."""
 
     def aligned(self) -> pa.Table:
         """One state row per key, in the order of `keys`; null where a key has no state yet.
@@ -85,8 +90,10 @@ class BoundKeyed:
     within: str | None = None
     """A state column (integer or timestamp) that distinguishes several state rows of one key."""
     due: str | None = None
-    """A timestamp column of the state. When the watermark reaches it, the function gets the state
-    row once more, even if its key has no new rows."""
+    """A timestamp column of the state. When the clock reaches it, the function gets the state row
+    once more, even if its key has no new rows."""
+    clock: Clock = "event"
+    """What tells the time of `due`: the watermark, or the micro-batch's own clock."""
     event_time: str | None = None
     """The timestamp column of the rows that advances the watermark."""
     delay_us: int = 0
@@ -105,25 +112,55 @@ class KeyedFunction(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Times:
+    """The timer and the event time of a user's own function."""
+
+    timer: str | None = None
+    clock: Clock = "event"
+    event_time: str | None = None
+    delay_us: int = 0
+
+
+NO_TIMES = Times()
+
+
+@dataclass(frozen=True, slots=True)
 class PlainFunction:
-    """A user's own function of (rows, state), with its declared schemas."""
+    """A user's own function of (rows, state) or (rows, state, batch), with its declared schemas."""
 
     function: Callable[..., Update]
     state: pa.Schema
     output: pa.Schema
     within: str | None = None
+    times: Times = NO_TIMES
 
     def bind(self, rows: pa.Schema, key: tuple[str, ...]) -> BoundKeyed:
         """Wrap the user's function so that it takes a `KeyedBatch`."""
         function = self.function
+        whole = takes_batch(function)
 
         def update(batch: KeyedBatch) -> Update:
-            return function(batch.rows, batch.state)
+            return function(batch.rows, batch.state, *((batch,) if whole else ()))
 
         return BoundKeyed(
             update=update,
             state=self.state,
             output=self.output,
             within=self.within,
+            due=self.times.timer,
+            clock=self.times.clock,
+            event_time=self.times.event_time,
+            delay_us=self.times.delay_us,
             identity=own_identity(function),
         )
+
+
+def takes_batch(function: Callable[..., object]) -> bool:
+    """Whether a function requires a third argument, which is the `KeyedBatch`."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:
+        return False  # a function of C says nothing about its arguments
+    plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    needed = [one for one in parameters if one.kind in plain and one.default is one.empty]
+    return len(needed) == 3

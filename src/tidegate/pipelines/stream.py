@@ -11,6 +11,7 @@ from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.pipelines.channels import channel_topic_of
 from tidegate.pipelines.defaults import with_defaults
 from tidegate.pipelines.derived import Derived
+from tidegate.pipelines.functions.distinct import Distinct
 from tidegate.pipelines.graph import (
     MAX_SHARDS,
     Channel,
@@ -23,7 +24,7 @@ from tidegate.pipelines.graph import (
     Source,
 )
 from tidegate.pipelines.identity import identity_of
-from tidegate.pipelines.keyed import KeyedFunction, PlainFunction, Update
+from tidegate.pipelines.keyed import Clock, KeyedFunction, PlainFunction, Times, Update
 from tidegate.pipelines.schema import (
     Declared,
     arrow_schema,
@@ -33,6 +34,7 @@ from tidegate.pipelines.schema import (
 )
 from tidegate.pipelines.shedding import WEIGHT, ShedClass, shedding_of
 from tidegate.pipelines.task_bounds import Tasks, task_bounds
+from tidegate.pipelines.timers import refuse_times, require_timer, times_of
 from tidegate.units import parse_duration
 
 if TYPE_CHECKING:
@@ -180,6 +182,10 @@ class Stream:
         tasks: Tasks = (1, None),
         order_by: str | None = None,
         ttl: str | None = None,
+        timer: str | None = None,
+        clock: Clock = "event",
+        event_time: str | None = None,
+        delay: str = "0 seconds",
     ) -> "Stream":
         """Add a stateful operator: a built-in like `tg.count()`, or a function of (rows, state).
 
@@ -188,6 +194,12 @@ class Stream:
         `output` the columns it emits. For state columns that were added later, `defaults` has their
         value in rows from before. `order_by` sorts the rows of a task, and so of every key, by that
         column. `ttl` removes the state of a key that was not written for that long.
+
+        `timer` names a timestamp column of the state. Once the time in it has come, the function
+        gets the state row again, whether or not its key has rows. With `clock="event"` the
+        watermark of the column `event_time` tells the time, `delay` behind the newest event; with
+        `clock="processing"` it is when the micro-batch was planned. A function that takes a third
+        argument gets the `KeyedBatch`, which says which state rows these are.
         """
         what = f"operator '{name}'"
         keys = (key,) if isinstance(key, str) else tuple(key)
@@ -206,7 +218,8 @@ class Stream:
             raise AskedWrongly(f"{what}: {shards} shards; give 1 to {MAX_SHARDS}")
         if order_by is not None:
             require_columns((order_by,), self.schema, what)
-        ready = self._function(function, what, state, output, within)
+        times = times_of(self.schema, what, timer, clock, event_time, delay)
+        ready = self._function(function, what, state, output, within, times)
         bound = ready.bind(self.schema, keys)
         if not bound.identity:
             bound = replace(bound, identity=identity_of(ready))
@@ -229,6 +242,30 @@ class Stream:
             )
         )
 
+    def distinct(
+        self,
+        key: str | list[str] | tuple[str, ...],
+        *,
+        within: str,
+        event_time: str | None = None,
+        delay: str = "0 seconds",
+        name: str = "distinct",
+        shards: int = 256,
+        tasks: Tasks = (1, None),
+    ) -> "Stream":
+        """Pass on the first row of each key within a span of time, and drop those that repeat it.
+
+        `event_time` names the timestamp column that tells a row's time; rows more than `delay`
+        behind the newest event are late and dropped. Without it, the time of a row is when its
+        micro-batch was planned. What was kept is forgotten after `within`, so the state is bounded.
+        """
+        if event_time is None and delay != "0 seconds":
+            raise AskedWrongly(
+                f"operator '{name}': delay='{delay}' needs event_time=; give it, or leave it out"
+            )
+        function = Distinct(within, event_time, delay)
+        return self.keyed(name, function, key, shards=shards, tasks=tasks)
+
     def _function(
         self,
         function: Any,
@@ -236,8 +273,10 @@ class Stream:
         state: Declared | None,
         output: Declared | None,
         within: str | None,
+        times: Times,
     ) -> KeyedFunction:
         if hasattr(function, "bind"):
+            refuse_times(times, what, function)
             if state is not None or output is not None or within is not None:
                 raise AskedWrongly(
                     f"{what}: {type(function).__name__} declares its own state and output; leave "
@@ -253,12 +292,10 @@ class Stream:
             raise AskedWrongly(
                 f"{what}: declare state='...' and output='...' for a function of your own"
             )
-        return PlainFunction(
-            function,
-            arrow_schema(spark_schema(state, f"{what}: state")),
-            arrow_schema(spark_schema(output, f"{what}: output")),
-            within,
-        )
+        kept = arrow_schema(spark_schema(state, f"{what}: state"))
+        require_timer(times, kept, what)
+        emitted = arrow_schema(spark_schema(output, f"{what}: output"))
+        return PlainFunction(function, kept, emitted, within, times)
 
     def merge(self, *others: "Stream", name: str | None = None) -> "Stream":
         """Merge this stream and others with the same columns into one."""

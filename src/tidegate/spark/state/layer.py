@@ -5,7 +5,8 @@ another node is fetched without the rest of the file. A process keeps its mapped
 tasks of the node share them through the page cache (Elasticutor 3.2: state sharing inside a node).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +35,8 @@ class Layer:
     through: tuple[pa.Schema, ...] = ()
     """The later layouts through which its rows are read; empty where it was written in the newest.
     The table itself stays as it was written, so that it stays mapped."""
+    orders: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """Orders of rows by a column (`due.DueOrder`), made when first asked for: 12 bytes a row."""
 
     def rows(self, numbers: NDArray[np.int64]) -> pa.Table:
         """These rows of the piece, in the newest layout."""

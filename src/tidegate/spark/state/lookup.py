@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tidegate.spark.state.identity import same_keys
 from tidegate.spark.state.layer import Layer
-from tidegate.spark.state.layout import DEAD, EXPIRES, NEVER_US, SLOT, Slots, shard_of_slot
+from tidegate.spark.state.layout import DEAD, EXPIRES, NEVER_US, Slots, shard_of_slot
 from tidegate.spark.state.node_cache import NodeCache
 from tidegate.spark.state.version import Piece, Version
 
@@ -37,6 +37,10 @@ class Reads:
     durable: set[int] = field(default_factory=set)
     durable_bytes: int = 0
     """Bytes of the fetched pieces; each piece counts once, however many shards it has."""
+    due_rows: int = 0
+    """State rows that were read because their time had come."""
+    ordered_rows: int = 0
+    """State rows that were sorted by their time, once for a piece and process."""
 
 
 def open_chains(
@@ -242,40 +246,3 @@ def due_us(column: pa.Array, dead: NDArray[np.bool_]) -> Numbers:
     """When each row is due; rows without a due time, and dropped rows, never are."""
     due: Numbers = _whole(column).fill_null(NEVER_US).to_numpy()
     return np.where(dead, NEVER_US, due)
-
-
-def due_keys(
-    reaches: list[Reach],
-    version: Version,
-    last_batch: int,
-    due: str,
-    watermark_us: int,
-    key: list[str],
-) -> tuple[Slots, pa.Table] | None:
-    """The slots and keys of rows that are due now; newer rows may hide some of them.
-
-    Rows due at the last batch's watermark were processed then, except those that the last batch
-    wrote itself. Pieces in which no row can be due are skipped.
-    """
-    found: list[pa.Table] = []
-    for reach in reaches:
-        new = version.files[reach.file].batch_id == last_batch
-        after_us = None if new else version.handed_us
-        if not reach.piece.may_be_due(after_us, watermark_us):
-            continue
-        dead = reach.layer.table.column(DEAD).to_numpy(zero_copy_only=False)
-        at_us = due_us(reach.layer.table.column(due), dead)
-        ripe = at_us <= watermark_us
-        if after_us is not None:
-            ripe &= at_us > after_us
-        if not ripe.any():
-            continue
-        ripe &= reach.valid[shard_of_slot(reach.layer.slots)]
-        rows = np.flatnonzero(ripe)
-        if len(rows):
-            part = reach.layer.table.select([SLOT, *key]).take(pa.array(rows))
-            found.append(pa.Table.from_batches([part]))
-    if not found:
-        return None
-    table = pa.concat_tables(found)
-    return table.column(SLOT).to_numpy(), table.select(key)

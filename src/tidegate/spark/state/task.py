@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tidegate.errors import TidegateError
 from tidegate.pipelines.keyed import BoundKeyed, KeyedBatch, Update
 from tidegate.spark.state.conform import conform
+from tidegate.spark.state.due import DueTimes, due_keys
 from tidegate.spark.state.identity import by_slot, distinct
 from tidegate.spark.state.layout import (
     DEAD,
@@ -27,7 +28,7 @@ from tidegate.spark.state.lookup import (
     NULL,
     Reach,
     Reads,
-    due_keys,
+    due_us,
     find,
     integers,
     open_chains,
@@ -79,10 +80,9 @@ class TaskState:
         self._reaches = open_chains(keeper.cache, self.version, self.shards, self.reads, schema)
         keys = rows.select(names).cast(keeper.key)
         watermark_us = self.version.watermark_us(bound.delay_us)
-        if bound.due is not None and watermark_us is not None:
-            due = due_keys(
-                self._reaches, self.version, self.batch_id - 1, bound.due, watermark_us, names
-            )
+        times = DueTimes.of(bound, self.version, watermark_us, self.at_us)
+        if bound.due is not None and times is not None:
+            due = due_keys(self._reaches, bound.due, times, names, self.reads)
             if due is not None:
                 slots = np.concatenate([slots, due[0]])
                 keys = pa.concat_tables([keys, due[1]])
@@ -90,7 +90,7 @@ class TaskState:
         keys = keys.take(pa.array(first))
         self._slots = slots[first]
         table, state_key = find(self._reaches, self._slots, keys, bound.within, self.at_us, schema)
-        self._batch = KeyedBatch(
+        found = KeyedBatch(
             rows=rows,
             keys=keys,
             row_key=number[: rows.num_rows],
@@ -99,7 +99,34 @@ class TaskState:
             at_us=self.at_us,
             watermark_us=watermark_us,
         )
+        self._batch = found if times is None else self._without_hidden(found, times)
         return self._batch
+
+    def _without_hidden(self, batch: KeyedBatch, times: DueTimes) -> KeyedBatch:
+        """The batch with its due state rows marked, and without keys that it is not about.
+
+        A row that was due may be hidden by a newer one, which is due later. If its key has no rows
+        either, the function is not to be called for it.
+        """
+        assert self.keeper.bound.due is not None
+        column = batch.state.column(self.keeper.bound.due).combine_chunks()
+        due = times.mask(due_us(column, np.zeros(batch.state.num_rows, dtype=np.bool_)))
+        wanted = np.zeros(batch.keys.num_rows, dtype=np.bool_)
+        wanted[batch.row_key] = True
+        wanted[batch.state_key[due]] = True
+        if wanted.all():
+            return replace(batch, state_due=due)
+        self._slots = self._slots[wanted]
+        number = np.cumsum(wanted) - 1
+        stays = wanted[batch.state_key]
+        return replace(
+            batch,
+            keys=batch.keys.filter(pa.array(wanted)),
+            row_key=number[batch.row_key],
+            state=batch.state.filter(pa.array(stays)),
+            state_key=number[batch.state_key[stays]],
+            state_due=due[stays],
+        )
 
     def change(self, update: Update) -> TaskChange | None:
         """Write the changes to one file; return None if there are none."""
@@ -163,8 +190,29 @@ class TaskState:
         table = conform(table, wanted, f"operator '{self.keeper.operator}': upserts")
         numbers = self._numbers(table, numbers, "upserts")
         self._refuse_twice(table, numbers)
+        table = self._still_to_come(table)
         expires = NEVER_US if self.keeper.ttl_us is None else self.at_us + self.keeper.ttl_us
         return self._file_rows(numbers, table, dead=False, expires_us=expires)
+
+    def _still_to_come(self, table: pa.Table) -> pa.Table:
+        """The rows, with due times that have passed already moved to just after the clock.
+
+        Rows due by this batch's clock were handed in with this batch. A row that asks for such a
+        time is handed in as soon as the clock moves on, as any other.
+        """
+        due, batch = self.keeper.bound.due, self._require_batch()
+        clock_us = batch.at_us if self.keeper.bound.clock == "processing" else batch.watermark_us
+        if due is None or clock_us is None:
+            return table
+        column = table.column(due)
+        at_us = due_us(column.combine_chunks(), np.zeros(table.num_rows, dtype=np.bool_))
+        past = at_us <= clock_us
+        if not past.any():
+            return table
+        at_us[past] = clock_us + 1
+        moved = pa.array(at_us, mask=at_us == NEVER_US).cast(pa.timestamp("us", column.type.tz))
+        place = table.schema.get_field_index(due)
+        return table.set_column(place, table.schema.field(due), moved.cast(column.type))
 
     def _drops(self, table: pa.Table, numbers: Numbers | None) -> pa.Table:
         batch, within = self._require_batch(), self.keeper.bound.within
