@@ -32,7 +32,7 @@ class KeyedByHand:
         if self.order_by is not None:
             rows = rows.sort_by(self.order_by)
         update = self.bound.update(self._batch(rows))
-        self.late_rows += update.late_rows
+        self.late_rows += update.late_count
         for row in [] if update.drops is None else update.drops.to_pylist():
             if self.bound.within is None or self.bound.within in row:
                 self._rows.pop(self._place(row))

@@ -68,7 +68,7 @@ class Store:
         task_of_row = np.array(route)[shard_of(hashes, SHARDS)]
         for _ in range(tries):
             version = self.manifests.read(batch_id - 1, {"op": SHARDS})["op"]
-            changes, outputs, late_rows = [], [], 0
+            changes, outputs, late, late_rows = [], [], [rows.slice(0, 0)], 0
             for task, node in enumerate(nodes):
                 mine = task_of_row == task
                 part = rows.filter(pa.array(mine))
@@ -82,7 +82,9 @@ class Store:
                 )
                 update = self.bound.update(state.batch(part, slot_of(hashes[mine], SHARDS)))
                 outputs.append(update.output)
-                late_rows += update.late_rows
+                late_rows += update.late_count
+                if update.late is not None:
+                    late.append(part.filter(pa.array(update.late)))
                 change = state.change(update)
                 if change is not None:
                     changes.append(change)
@@ -94,7 +96,11 @@ class Store:
         self.manifests.commit(batch_id, {"op": after})
         kept = range(max(0, batch_id - KEPT + 1), batch_id + 1)
         self.manifests.clean(batch_id, [self.manifests.read(batch, {}) for batch in kept])
-        return {"output": pa.concat_tables(outputs), "late_rows": late_rows}
+        return {
+            "output": pa.concat_tables(outputs),
+            "late_rows": late_rows,
+            "late": pa.concat_tables(late),
+        }
 
     def _newest_us(self, rows: pa.Table) -> dict[str, int]:
         if self.bound.event_time is None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -12,6 +12,7 @@ from tidegate.pipelines.keyed import BoundKeyed
 from tidegate.pipelines.shedding import Shedding
 
 MAX_SHARDS = 1 << 16
+AsideKind = Literal["late"]
 MAIN = "main"
 """The segment of the first source; other segments are named by the source or channel they read."""
 
@@ -79,6 +80,13 @@ class Keyed(Node):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merge(Node):
     """Puts branches with the same columns together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aside(Node):
+    """The rows that an operator puts aside, as a stream of their own."""
+
+    kind: AsideKind
 
 
 @dataclass(frozen=True, slots=True)

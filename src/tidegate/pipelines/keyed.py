@@ -77,6 +77,15 @@ class Update:
     late_rows: int = 0
     """Rows that came after their window or session had closed. They changed nothing; the runtime
     reports how many there were."""
+    late: NDArray[np.bool_] | None = None
+    """For each row of the batch, whether it was one of these; needed to take them aside."""
+
+    @property
+    def late_count(self) -> int:
+        """How many rows were late, however the function says it."""
+        if self.late is None:
+            return self.late_rows
+        return max(self.late_rows, int(np.count_nonzero(self.late)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ merged, and passes through maps. Everywhere else nothing is added.
 
 from dataclasses import dataclass, field
 
-from tidegate.pipelines.graph import Keyed, Map, Merge, Node, Segment
+from tidegate.pipelines.graph import Aside, Keyed, Map, Merge, Node, Segment
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ def origins_of(segment: Segment) -> Origins:
     """Follow the rows of a segment from where they enter it."""
     of: dict[str, tuple[str, ...]] = {}
     for node in (*segment.reads, *segment.nodes):
-        if isinstance(node, Map | Merge):
+        if isinstance(node, Map | Merge | Aside):
             of[node.name] = tuple(sorted({name for above in node.inputs for name in of[above]}))
         else:
             of.setdefault(node.name, (node.name,))

@@ -14,6 +14,8 @@ from tidegate.pipelines.derived import Derived
 from tidegate.pipelines.functions.distinct import Distinct
 from tidegate.pipelines.graph import (
     MAX_SHARDS,
+    Aside,
+    AsideKind,
     Channel,
     Graph,
     Keyed,
@@ -296,6 +298,29 @@ class Stream:
         require_timer(times, kept, what)
         emitted = arrow_schema(spark_schema(output, f"{what}: output"))
         return PlainFunction(function, kept, emitted, within, times)
+
+    def late(self, name: str | None = None) -> "Stream":
+        """The late rows of this keyed operator, as a stream with the columns that entered it.
+
+        They are dropped and counted unless they are taken here. They may have a sink of their own,
+        or go on like any other rows.
+        """
+        node = self.graph.nodes[self.node]
+        if not isinstance(node, Keyed) or node.bound.event_time is None:
+            raise AskedWrongly(
+                f"late: '{self.node}' is not an operator with event time, which alone has late "
+                "rows; call .late() right after a window, sessions, distinct with event_time, or "
+                "a function of your own with event_time"
+            )
+        return self._aside("late", node.rows, name)
+
+    def _aside(self, kind: AsideKind, schema: pa.Schema, name: str | None) -> "Stream":
+        """The rows that this operator puts aside for a reason; the same stream if asked again."""
+        for other in self.graph.nodes.values():
+            if isinstance(other, Aside) and other.kind == kind and self.node in other.inputs:
+                return Stream(self.graph, other.name)
+        free = self.graph.free_name(name or f"{self.node}_{kind}")
+        return self._add(Aside(name=free, inputs=(self.node,), schema=schema, kind=kind))
 
     def merge(self, *others: "Stream", name: str | None = None) -> "Stream":
         """Merge this stream and others with the same columns into one."""

@@ -7,7 +7,7 @@ reads the sources in front of the merge.
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from tidegate.pipelines.graph import Channel, Keyed, Map, Merge, Node, Segment, Source
+from tidegate.pipelines.graph import Aside, Channel, Keyed, Map, Merge, Node, Segment, Source
 
 
 def first_reader(segment: Segment, source: str) -> Map | Keyed | None:
@@ -44,10 +44,13 @@ def dealt_out(segment: Segment, source: str) -> bool:
 
 
 def origins(segment: Segment, operator: str) -> list[Node]:
-    """The nodes that an operator reads, merges replaced by what they merge; ordered by name."""
+    """The nodes that an operator reads, merges replaced by what they merge; ordered by name.
+
+    Rows that an operator put aside come from that operator.
+    """
     known = _by_name(segment)
     found = (known[name] for name in sorted(_read_by(known, known[operator])))
-    return [node for node in found if not isinstance(node, Merge)]
+    return [node for node in found if not isinstance(node, Merge | Aside)]
 
 
 def host(segment: Segment, node: Node) -> str | None:
@@ -93,7 +96,7 @@ def _merged_writers(
         nodes = {node.name: node for node in segment.nodes}
         for write in segment.writes:
             for name in write.inputs if write.channel.name == channel else ():
-                if isinstance(nodes.get(name), Merge):
+                if isinstance(nodes.get(name), Merge | Aside):
                     merges.append((segment, name))
                 else:
                     found.add(name)
@@ -169,12 +172,12 @@ def _by_name(segment: Segment) -> dict[str, Node]:
 
 
 def _read_by(known: Mapping[str, Node], node: Node) -> set[str]:
-    """The names of what a node reads, merges on the way included."""
+    """The names of what a node reads, merges and asides on the way included."""
     found: set[str] = set()
     waiting = list(node.inputs)
     while waiting:
         name = waiting.pop()
         found.add(name)
-        if isinstance(known[name], Merge):
+        if isinstance(known[name], Merge | Aside):
             waiting += known[name].inputs
     return found

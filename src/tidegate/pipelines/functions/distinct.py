@@ -69,7 +69,7 @@ class DistinctByEvent:
             upsert_key=number,
             drops=self._state(batch, batch.state_key[gone], kept_us[gone]),
             drop_key=batch.state_key[gone],
-            late_rows=len(time_us) - int(np.count_nonzero(in_time)),
+            late=~in_time,
         )
 
     def _state(self, batch: KeyedBatch, number: Numbers, first_us: Numbers) -> pa.Table:

@@ -67,8 +67,9 @@ class BoundSessions:
 
         closed = ~joined & (known.end_us <= over_us)
         moved = joined & (known.start_us != united.start_us[known_place])
-        late_rows = batch.rows.num_rows - len(row)
-        return self.table.update(batch, spans, folded.columns, known, closed, moved, late_rows)
+        late = np.ones(batch.rows.num_rows, dtype=np.bool_)
+        late[row] = False
+        return self.table.update(batch, spans, folded.columns, known, closed, moved, late)
 
     def _spans(self, batch: KeyedBatch, over_us: int) -> tuple[Numbers, Spans]:
         """The rows that are not late, and the span that each of them opens."""

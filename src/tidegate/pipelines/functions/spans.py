@@ -104,7 +104,7 @@ class SpanTable:
         known: Spans,
         closed: Mask,
         moved: Mask,
-        late_rows: int,
+        late: Mask,
     ) -> Update:
         """Write changed spans to the state, and remove the known ones that closed or moved."""
         if self.emit == "update":
@@ -118,7 +118,7 @@ class SpanTable:
             upsert_key=spans.key,
             drops=self.to_drops(batch, gone),
             drop_key=gone.key,
-            late_rows=late_rows,
+            late=late,
         )
 
     def to_upserts(self, batch: KeyedBatch, spans: Spans, columns: Columns) -> pa.Table:

@@ -41,14 +41,13 @@ class BoundWindow:
         names = [field.name for field in self.table.fold.state]
         state = Windowed(known.key, known.start_us // self.every_us, batch.state.select(names))
         changed = state.none()
-        late_rows = 0
+        late = np.zeros(batch.rows.num_rows, dtype=np.bool_)
         block = max(1, PAIRS_PER_BLOCK // self.reach)
         for start in range(0, max(1, batch.rows.num_rows), block):
             rows, row_key = batch.rows.slice(start, block), batch.row_key[start : start + block]
-            changed, late = self._folded(
+            changed, late[start : start + block] = self._folded(
                 rows, row_key, batch.keys.num_rows, state, changed, over_us
             )
-            late_rows += late
         if batch.rows.num_rows > block:
             changed = changed.in_order()
         start_us = changed.number * self.every_us
@@ -56,7 +55,7 @@ class BoundWindow:
         columns = {name: changed.columns[name].combine_chunks() for name in names}
         closed = known.end_us <= over_us
         moved = np.zeros_like(closed)
-        return self.table.update(batch, spans, columns, known, closed, moved, late_rows)
+        return self.table.update(batch, spans, columns, known, closed, moved, late)
 
     @property
     def reach(self) -> int:
@@ -71,13 +70,13 @@ class BoundWindow:
         state: "Windowed",
         changed: "Windowed",
         over_us: int,
-    ) -> tuple["Windowed", int]:
-        """The changed windows after these rows, and how many of the rows were late.
+    ) -> tuple["Windowed", Mask]:
+        """The changed windows after these rows, and which of the rows were late.
 
         A window that earlier rows of the batch changed continues from there, another one from the
         state.
         """
-        row, number, late_rows = self._windows(rows, over_us)
+        row, number, late = self._windows(rows, over_us)
         pairs = Pairs.of(row_key[row], number, keys)
         again = pairs.find(changed.key, changed.number)
         from_state = pairs.find(state.key, state.number)
@@ -108,10 +107,10 @@ class BoundWindow:
             schema=state.columns.schema,
         )
         after = Windowed(pairs.key[folded.groups], pairs.sub[folded.groups], columns)
-        return changed.where(stays).and_then(after), late_rows
+        return changed.where(stays).and_then(after), late
 
-    def _windows(self, rows: pa.Table, over_us: int) -> tuple[Numbers, Numbers, int]:
-        """Pairs (row, window number) for all open windows of each row, and the late rows' count."""
+    def _windows(self, rows: pa.Table, over_us: int) -> tuple[Numbers, Numbers, Mask]:
+        """Pairs (row, window number) for all open windows of each row, and which rows are late."""
         time_us, present = microseconds_of(rows[self.table.event_time])
         newest = time_us // self.every_us
         number = newest[:, None] - np.arange(self.reach)
@@ -120,8 +119,8 @@ class BoundWindow:
         if present is not None:
             inside &= present[:, None]
         row, nth = np.nonzero(inside)  # row by row, which keeps the order of the rows
-        late_rows = len(time_us) - int(np.count_nonzero(inside.any(axis=1)))
-        return row, number[row, nth], late_rows
+        late: Mask = np.logical_not(np.any(inside, axis=1))
+        return row, number[row, nth], late
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from tidegate.control.learning.traces import NO_IDS
 from tidegate.errors import TidegateError
 from tidegate.pipelines.graph import (
+    Aside,
     Channel,
     Keyed,
     Map,
@@ -29,6 +30,7 @@ from tidegate.pipelines.origins import origins_of
 from tidegate.pipelines.schema import struct_of
 from tidegate.pipelines.walks import mixed_readers, reader_counts, sole_reader, timed_source
 from tidegate.spark.batch.anchors import ALONE, AnchorFrames, ExecutorNames
+from tidegate.spark.batch.asides import aside_of, asides_of, output_of, with_asides
 from tidegate.spark.batch.keyed_task import KeyedStage, KeyedTask
 from tidegate.spark.batch.map_task import MapStage, MapTask
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
@@ -169,8 +171,13 @@ class Compiler:
                         self._samples.get(node.name),
                         node.name in self._tellers,
                         sample_every,
+                        self._asides(node),
                     )
                 )
+
+    def _asides(self, node: Map | Keyed) -> dict[str, pa.Schema]:
+        """The rows that an operator puts aside and somebody reads."""
+        return asides_of(self._segment, node.name)
 
     @property
     def stages(self) -> tuple[bytes, ...]:
@@ -244,6 +251,10 @@ class Compiler:
             several = many or any(readers[one.name] > 1 for one in self._segment.reads)
             made.batch = made.keep(batch) if several else batch
         frame = self._frame(node, made.batch, many, made, plan, versions, anchors, executors)
+        parts = self._asides(node) if isinstance(node, Map | Keyed) else {}
+        if parts:
+            made.parted[node.name] = made.keep(frame)
+            frame = output_of(made.parted[node.name], parts)
         # An input that nothing is added to is the batch itself, which is kept already.
         plain = isinstance(node, Source) and not self.sources.sheds(plan)
         shared = readers[node.name] > 1 and not (isinstance(node, Channel) or plain)
@@ -251,7 +262,8 @@ class Compiler:
             isinstance(other, Sink) and other.write and node.name in other.inputs
             for other in self._segment.nodes
         )
-        if shared or shown or keep:
+        parted = bool(parts) or isinstance(node, Aside)
+        if (shared or shown or keep) and not parted:
             frame = made.keep(frame)
         is_source = isinstance(node, Source)
         hidden = self._origin(node.name) if is_source else self._hidden(node.name)
@@ -319,6 +331,8 @@ class Compiler:
                 kept = anchors.of(node.name, dealt.tasks, executors)
                 return self._anchored_map(node, rows, dealt, plan, kept)
             return self._map(node, rows, dealt, plan)
+        if isinstance(node, Aside):
+            return aside_of(made.parted[node.inputs[0]], node.kind, self._hidden(node.name))
         if isinstance(node, Merge):
             hidden = self._hidden(node.name)
             return _union([self._branch(name, made, hidden) for name in node.inputs])
@@ -403,7 +417,7 @@ class Compiler:
             schema = schema.append(pa.field(ORIGIN, pa.int32()))
         if self._carries(node.name):
             schema = schema.append(FIELD)
-        return schema
+        return with_asides(schema, self._asides(node))
 
     def _intake(self, node: Map | Keyed, plan: BatchPlan) -> Intake:
         """How rows enter an operator, with the traces that they carry."""
@@ -441,6 +455,7 @@ class Compiler:
             routed = _named(routed, entry.tasks)
         routed = routed.repartitionById(entry.tasks, F.col(TASK))
         leaving = node.schema.append(FIELD) if self._carries(node.name) else node.schema
+        leaving = with_asides(leaving, self._asides(node))
         schema = struct_of(leaving)
         if self._rehearses:
             rehearsed = RehearsedTask(self._stages[node.name], leaving)
@@ -515,6 +530,8 @@ class Frames:
     kept: list[DataFrame] = field(default_factory=list)
     hidden: dict[str, tuple[DataFrame, tuple[str, ...]]] = field(default_factory=dict)
     """The same rows with hidden columns, and the names of these, where an operator needs them."""
+    parted: dict[str, DataFrame] = field(default_factory=dict)
+    """What the tasks of an operator returned that puts rows aside: its output, and those rows."""
 
     def add(self, name: str, frame: DataFrame, hidden: tuple[str, ...]) -> None:
         """The frame of a node, with the hidden columns that it has."""

@@ -3,7 +3,7 @@
 import itertools
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tidegate.control.learning.traces import NO_IDS
 from tidegate.pipelines.keyed import Update
 from tidegate.spark.batch.ahead import AHEAD_US
+from tidegate.spark.batch.asides import Asides, put_aside
 from tidegate.spark.batch.failure import told_of
 from tidegate.spark.batch.report import TaskReport
 from tidegate.spark.batch.traces import FIELD, Marks, TraceSample
@@ -61,6 +62,8 @@ class KeyedStage:
     """Whether it tells the driver the traces of the rows that leave it. Then no column has them."""
     every: int = 1
     """N_m: one input in so many is noted or traced."""
+    asides: Asides = field(default_factory=dict)
+    """The rows that it puts aside, where somebody reads them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +209,7 @@ class KeyedTask:
                     node=node_of(keeper.cache),
                     newest_us=newest_us,
                     ahead_rows=ahead,
-                    late_rows=update.late_rows,
+                    late_rows=update.late_count,
                     stamps=None
                     if stage.arrivals is None
                     else stage.arrivals.of(rows, self.batch_id),
@@ -222,7 +225,16 @@ class KeyedTask:
         )
         if passed is not None and not stage.tells:
             output = output.append_column(FIELD, passed.column(output.num_rows))
-        return output
+        if not stage.asides:
+            return output
+        aside = {}
+        if update.late is not None:
+            aside["late"] = rows.filter(pa.array(update.late))
+        if marks is not None and keys is not None:
+            for kind, table in aside.items():
+                traces = marks.settled.grouped(keys, table)
+                aside[kind] = table.append_column(FIELD, traces.column(table.num_rows))
+        return put_aside(output, stage.asides, aside)
 
     def _shard_rows(self, hashes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The shards that got rows, and how many each got."""

@@ -92,6 +92,11 @@ def _shed(seen: Watched) -> Values:
         yield {"class": name}, rows
 
 
+def _late(seen: Watched) -> Values:
+    for name, rows in seen.totals.late.items():
+        yield {"operator": name}, rows
+
+
 def _forecast(seen: Watched) -> float | None:
     return seen.record.beliefs.get("forecast_rate")
 
@@ -191,6 +196,12 @@ _DESCRIBED = (
         _one(lambda seen: seen.totals.arrived_rows),
     ),
     _Described("tidegate_rows_shed", "counter", "Rows that were dropped, by class.", _shed),
+    _Described(
+        "tidegate_rows_late",
+        "counter",
+        "Rows that came too late for an operator with event time.",
+        _late,
+    ),
     _Described(
         "tidegate_core_seconds",
         "counter",

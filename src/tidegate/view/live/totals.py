@@ -37,6 +37,8 @@ class RunTotals:
         """Mean latency times rows, over these ticks."""
         self.shed: Counter[str] = Counter()
         """Rows shed, by class."""
+        self.late: Counter[str] = Counter()
+        """Late rows, by operator."""
         self.decisions: Counter[str] = Counter()
         self.failures = 0
         """Ticks that failed."""
@@ -78,6 +80,7 @@ class RunTotals:
         chosen = record.decision.cores if record.acted else None
         self.most_cores = max(self.most_cores, tick.cores_asked, chosen or 0)
         self._add_shed(record)
+        self.late.update({one.name: one.late_rows for one in tick.operators if one.late_rows})
         self.decisions.update(actions_of(record))
 
     def failed(self, failure: ControlFailure) -> None:

@@ -37,7 +37,7 @@ class ByEvent:
     def __init__(self) -> None:
         self.kept: dict[int, list[int]] = {}
         self.newest_s: int | None = None
-        self.late = 0
+        self.late: list[int] = []
 
     def run(self, rows: list[dict]) -> list[int]:
         over_s = None if self.newest_s is None else self.newest_s - DELAY_S
@@ -48,7 +48,8 @@ class ByEvent:
             for s, r in zip(times, rows, strict=True)
             if s is not None and (over_s is None or s >= over_s)
         ]
-        self.late += len(rows) - len(in_time)
+        on_time = {row["n"] for _, row in in_time}
+        self.late += [row["n"] for row in rows if row["n"] not in on_time]
         for at_s, row in sorted(in_time, key=lambda one: one[0]):
             kept = self.kept.setdefault(row["k"], [])
             if all(abs(at_s - other) >= WITHIN_S for other in kept):
@@ -65,7 +66,6 @@ class ByArrival:
 
     def __init__(self) -> None:
         self.until: dict[int, int] = {}
-        self.late = 0
 
     def run(self, rows: list[dict], at_s: int) -> list[int]:
         found = []
@@ -95,7 +95,7 @@ def test_what_is_kept_is_what_a_loop_over_rows_keeps(batches, bits, by_event):
     events, arrivals = ByEvent(), ByArrival()
     with tempfile.TemporaryDirectory() as directory:
         store = Store(Path(directory), function.bind(ROWS, ("k",)), KEY, bits=bits)
-        first, now_s, late = 0, 100, 0
+        first, now_s, late = 0, 100, []
         for batch_id, (rows, passed_s, tasks, seed, tries) in enumerate(batches):
             now_s += passed_s
             chance = np.random.default_rng(seed)
@@ -105,11 +105,12 @@ def test_what_is_kept_is_what_a_loop_over_rows_keeps(batches, bits, by_event):
             first += len(rows)
             at_us = now_s * SECOND + batch_id
             ran = store.run(batch_id, given_, route, nodes, at_us=at_us, tries=tries)
-            late += ran["late_rows"]
+            late += ran["late"]["n"].to_pylist()
+            assert ran["late_rows"] == ran["late"].num_rows
             told = given_.to_pylist()
             expected = events.run(told) if by_event else arrivals.run(told, at_us / SECOND)
             assert sorted(ran["output"]["n"].to_pylist()) == expected
-        assert late == (events.late if by_event else 0)
+        assert sorted(late) == (events.late if by_event else [])
         held = store.state(len(batches) - 1)
         if by_event and events.newest_s is not None:
             last_s = store.manifests.read(len(batches) - 1, {})["op"].handed_us

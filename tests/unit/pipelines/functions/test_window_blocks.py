@@ -51,9 +51,9 @@ def test_blocks_change_nothing(monkeypatch, fold, emit):
         given = batch(2, 3000, 7, first.upserts, 30 * SECOND_US)
         told[pairs] = bound.update(given)
     whole, *others = told.values()
-    assert whole.late_rows > 0 and whole.upserts.num_rows > 100
+    assert whole.late_count > 0 and whole.upserts.num_rows > 100
     for other in others:
-        assert other.late_rows == whole.late_rows
+        assert other.late_count == whole.late_count
         assert other.upserts.equals(whole.upserts) and other.output.equals(whole.output)
         assert np.array_equal(other.upsert_key, whole.upsert_key)
         assert other.drops.equals(whole.drops)
