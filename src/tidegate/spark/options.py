@@ -172,6 +172,14 @@ class StartOptions(ControlOptions, total=False):
         str | None,
         Option("Begin a micro-batch at this interval; without it, one follows the other."),
     ]
+    idle_after: Annotated[
+        str,
+        Option(
+            "How long one of several sources delivers no row with an event time, while batches run,"
+            " before the watermark no longer waits for it; it counts again with its next row.",
+            "5 minutes",
+        ),
+    ]
     tasks: Annotated[
         int | None, Option("Tasks that operators begin with; without it, the session's cores.")
     ]

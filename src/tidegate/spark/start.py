@@ -77,6 +77,7 @@ def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run
     checkpoint = location_of(checkpoint)
     graph.check()
     trigger_ms = None if given["trigger"] is None else _interval_ms(given["trigger"])
+    _check_idle_after(given["idle_after"])
     _check_counts(given)
     session = _session(graph)
     checkpoint = known_to(session, checkpoint)
@@ -235,6 +236,7 @@ def _owned(
             owner.lease,
             cleaner,
             pipeline=graph.name,
+            idle_after_us=round(parse_duration(given["idle_after"]) * 1e6),
         )
         part.prepare()
         segments[segment.name] = part
@@ -321,6 +323,14 @@ def _interval_ms(text: str) -> int:
             "out to start each micro-batch as soon as the last one ends"
         )
     return milliseconds
+
+
+def _check_idle_after(text: str) -> None:
+    """Refuse what is no duration, before anything is written."""
+    try:
+        parse_duration(text)
+    except AskedWrongly as error:
+        raise AskedWrongly(f"idle_after: {error}") from None
 
 
 def _check_counts(given: Mapping[str, Any]) -> None:

@@ -32,6 +32,7 @@ from tidegate.spark.measure.memory import BoundedMemory, remembered_results
 from tidegate.spark.owner.lease import Lease
 from tidegate.spark.shedding.ledger import Ledger, SourceTotals, Totals
 from tidegate.spark.sinks.of_format import FormatSink, sink_of
+from tidegate.spark.state.event_times import IDLE_US
 
 _log = logging.getLogger("tidegate.batch")
 _RECORDS_PER_BLOCK = 1 << 17
@@ -56,6 +57,8 @@ class SegmentRun:
     cleaner: Cleaner
     pipeline: str = ""
     """The name of the pipeline, for log lines."""
+    idle_after_us: int = IDLE_US
+    """From when on a source without rows does not hold back the watermark."""
     results: BoundedMemory[BatchResult] = field(default_factory=remembered_results)
     stopping: bool = False
     busy: Lock = field(default_factory=Lock)
@@ -99,6 +102,7 @@ class SegmentRun:
             self._counts,
             self.lease,
             self.cleaner.later,
+            self.idle_after_us,
         )
 
     @property

@@ -22,7 +22,7 @@ from tidegate.spark.batch.report import TaskReport, newest_of
 from tidegate.spark.batch.step import Step, Steps
 from tidegate.spark.owner.lease import Lease
 from tidegate.spark.shedding.ledger import SourceTotals
-from tidegate.spark.state.event_times import ALL
+from tidegate.spark.state.event_times import ALL, IDLE_US
 from tidegate.spark.state.files import Durable
 from tidegate.spark.state.manifest import KEPT, Manifest, Manifests
 from tidegate.spark.state.version import Version
@@ -90,6 +90,8 @@ class Transactions:
     clean_later: Callable[[str, Callable[[], None]], None]
     """Takes a job that cleans up, under a name; a later job of that name may replace it. It must
     not raise, and a batch does not wait for it."""
+    idle_after_us: int = IDLE_US
+    """From when on a source without rows does not hold back the watermark."""
     _current: tuple[int, Manifest] | None = None
     """The last batch that is known to be committed, and what the segment has after it."""
     _fresh: bool = True
@@ -258,7 +260,12 @@ class Transactions:
         node = next(node for node in self.segment.keyed if node.name == name)
         sources = origins_of(self.segment).told_apart(node) or (ALL,)
         return version.after(
-            changes, newest_of(own), node.bound.delay_us, sources=sources, at_us=at_us
+            changes,
+            newest_of(own),
+            node.bound.delay_us,
+            sources=sources,
+            at_us=at_us,
+            idle_after_us=self.idle_after_us,
         )
 
     def _clean(self, batch_id: int, recent: tuple[Mapping[str, Version], ...]) -> None:

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 IDLE_US = 300_000_000
-"""A source is idle when it has delivered no row for five minutes while the pipeline ran."""
-MOST_PER_BATCH_US = IDLE_US // 5
-"""What one micro-batch may add to that time. A pause of the whole pipeline is no idleness of one
-source: after it, each source gets several micro-batches to deliver what it has."""
+"""Unless the user says otherwise, a source is idle when it has delivered no row for five minutes
+while the pipeline ran."""
+BATCHES_OF_SILENCE = 5
+"""A source is idle after no fewer micro-batches without rows. A pause of the whole pipeline is no
+idleness of one source: after it, each source gets several of them to deliver what it has."""
 ALL = ""
 """The name under which rows are counted where they all come from one source."""
 
@@ -27,6 +28,14 @@ class SourceTime:
     """Its newest event; None before the first one."""
     idle_us: int = 0
     """How long it has delivered nothing, by the clocks of the micro-batches."""
+    limit_us: int = IDLE_US
+    """From when on it is idle. It is kept with the rest, so that a replay does not depend on what
+    the pipeline is started with."""
+
+    @property
+    def idle(self) -> bool:
+        """Whether it does not hold back the watermark."""
+        return self.idle_us >= self.limit_us
 
 
 EventTimes = Mapping[str, SourceTime]
@@ -34,7 +43,7 @@ EventTimes = Mapping[str, SourceTime]
 
 def watermark_us(times: EventTimes, delay_us: int, handed_us: int | None) -> int | None:
     """The watermark after these event times; `handed_us` is the one before, which it keeps up."""
-    awake = [time for time in times.values() if time.idle_us < IDLE_US] or list(times.values())
+    awake = [time for time in times.values() if not time.idle] or list(times.values())
     newest = [time.newest_us for time in awake]
     known = [us for us in newest if us is not None]
     if not known or len(known) < len(newest):
@@ -44,31 +53,39 @@ def watermark_us(times: EventTimes, delay_us: int, handed_us: int | None) -> int
 
 
 def advanced(
-    times: EventTimes, sources: Collection[str], newest_us: Mapping[str, int], passed_us: int
+    times: EventTimes,
+    sources: Collection[str],
+    newest_us: Mapping[str, int],
+    passed_us: int,
+    limit_us: int = IDLE_US,
 ) -> dict[str, SourceTime]:
     """The event times after a batch in which these sources had these newest events.
 
-    `passed_us` is the time since the batch before. A source that is new here begins where the whole
-    stream was, if it was counted as one until now.
+    `passed_us` is the time since the batch before, and `limit_us` from when on a source is idle. A
+    source that is new here begins where the whole stream was, if it was counted as one until now.
     """
-    passed_us = min(max(passed_us, 0), MOST_PER_BATCH_US)
+    passed_us = min(max(passed_us, 0), limit_us // BATCHES_OF_SILENCE)
     before = times.get(ALL, SourceTime())
     after = {}
     for name in sources:
         old = times.get(name, before)
         new_us = newest_us.get(name)
         if new_us is None:
-            after[name] = SourceTime(old.newest_us, min(old.idle_us + passed_us, IDLE_US))
+            idle_us = min(old.idle_us + passed_us, limit_us)
+            after[name] = SourceTime(old.newest_us, idle_us, limit_us)
         else:
             after[name] = SourceTime(
-                new_us if old.newest_us is None else max(old.newest_us, new_us)
+                new_us if old.newest_us is None else max(old.newest_us, new_us), 0, limit_us
             )
     return after
 
 
 def to_json(times: EventTimes) -> dict[str, Any]:
     """The form in the manifest."""
-    return {name: [time.newest_us, time.idle_us] for name, time in times.items()}
+    return {
+        name: [time.newest_us, time.idle_us, *([time.limit_us] if time.limit_us != IDLE_US else [])]
+        for name, time in times.items()
+    }
 
 
 def from_json(document: dict[str, Any]) -> dict[str, SourceTime]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from tidegate.spark.state.event_times import (
     ALL,
+    IDLE_US,
     EventTimes,
     advanced,
     from_json,
@@ -140,11 +141,13 @@ class Version:
         *,
         sources: Collection[str] = (ALL,),
         at_us: int = 0,
+        idle_after_us: int = IDLE_US,
     ) -> "Version":
         """The next version, with these changes; files that no chain needs are left out.
 
         `newest_us` has the newest event of each of the `sources` that delivered one in the batch,
-        and `at_us` is the batch's clock.
+        and `at_us` is the batch's clock. A source that delivers nothing for `idle_after_us` no
+        longer holds back the watermark.
         """
         files = list(self.files)
         chains = list(self.chains)
@@ -159,7 +162,7 @@ class Version:
             self.shards,
             tuple(files[number] for number in used),
             _renumbered(chains, used),
-            advanced(self.event_times, sources, newest_us, passed_us),
+            advanced(self.event_times, sources, newest_us, passed_us, idle_after_us),
             self.watermark_us(delay_us),
             at_us,
         )

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tidegate.spark.batch.keyed_task import newest_events
 from tidegate.spark.batch.worker import ORIGIN
-from tidegate.spark.state.event_times import ALL, IDLE_US, MOST_PER_BATCH_US
+from tidegate.spark.state.event_times import ALL, BATCHES_OF_SILENCE, IDLE_US
 from tidegate.spark.state.version import Version
 
 BOTH = ("a", "b")
@@ -55,7 +55,26 @@ def test_a_pause_of_the_pipeline_makes_no_source_idle():
     version = after(Version.empty(4), {"a": 10, "b": 10}, 0)
     version = after(version, {"a": 5000}, 100 * IDLE_US)
     assert version.watermark_us(0) == 10
-    assert version.event_times["b"].idle_us == MOST_PER_BATCH_US
+    assert version.event_times["b"].idle_us == IDLE_US // BATCHES_OF_SILENCE
+
+
+def test_the_time_after_which_a_source_is_idle_can_be_given_and_is_kept():
+    limit_us = 10_000_000
+    version = after(Version.empty(4), {"a": 10, "b": 10}, 0)
+    for second in range(1, 12):
+        before = version
+        version = version.after(
+            [],
+            {"a": 1000 * second},
+            0,
+            sources=BOTH,
+            at_us=second * 1_000_000,
+            idle_after_us=limit_us,
+        )
+        assert Version.from_json(json.loads(json.dumps(version.to_json()))) == version
+        assert version.watermark_us(0) == (10 if second < 10 else 1000 * second)
+    # Started with another time: what the version before says of the next batch stays the same.
+    assert before.after([], {}, 0, sources=BOTH, at_us=11_000_001).handed_us == 10_000
 
 
 def test_a_clock_that_steps_back_adds_nothing():
