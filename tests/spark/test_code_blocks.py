@@ -56,7 +56,13 @@ def simple_flow(spark: SparkSession) -> tg.Stream:
 
 def in_shop(spark: SparkSession) -> Names:
     rows = clicks(spark)
-    return {"orders": rows, "prices": rows, "write_totals": kept, "write_jumps": kept}
+    return {
+        "orders": rows,
+        "prices": rows,
+        "write_totals": kept,
+        "write_failed": kept,
+        "write_jumps": kept,
+    }
 
 
 def with_run(spark: SparkSession) -> Names:
@@ -69,6 +75,7 @@ GIVEN: dict[str, Callable[[SparkSession], Names]] = {
     "overload.md": lambda spark: {"flow": simple_flow(spark)},
     "runbook.md": with_run,
     "time.md": in_shop,
+    "bad-rows.md": in_shop,
     "shedding.md": lambda spark: {"clicks": clicks(spark), "parse": parse},
 }
 """What a page speaks of as the reader's own."""

@@ -45,6 +45,8 @@ class OperatorMeasurement:
     late_rows: int = 0
     """Rows that came during the tick after their window or session had closed; they changed
     nothing."""
+    skipped_rows: int = 0
+    """Rows that its function could not process during the tick, and that were left out."""
     arrival_scv_error: float = 0.0
     """Standard error of `arrival_scv`; 0 while 1 is assumed."""
     service_scv_error: float = 0.0

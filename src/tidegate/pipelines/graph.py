@@ -12,7 +12,8 @@ from tidegate.pipelines.keyed import BoundKeyed
 from tidegate.pipelines.shedding import Shedding
 
 MAX_SHARDS = 1 << 16
-AsideKind = Literal["late"]
+AsideKind = Literal["late", "failed"]
+OnError = Literal["fail", "skip"]
 MAIN = "main"
 """The segment of the first source; other segments are named by the source or channel they read."""
 
@@ -56,6 +57,8 @@ class Map(Node):
     function: Callable[[pa.Table], pa.Table | Derived]
     tasks: TaskBounds | None = None
     """None: it runs where its rows already are."""
+    on_error: OnError = "fail"
+    """What happens to rows that its function cannot process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +73,8 @@ class Keyed(Node):
     tasks: TaskBounds
     order_by: str | None = None
     ttl_us: int | None = None
+    on_error: OnError = "fail"
+    """What happens to the rows of keys that its function cannot process."""
 
     @property
     def key_schema(self) -> pa.Schema:

@@ -27,6 +27,7 @@ from tidegate.pipelines.graph import (
 )
 from tidegate.pipelines.identity import identity_of
 from tidegate.pipelines.keyed import Clock, KeyedFunction, PlainFunction, Times, Update
+from tidegate.pipelines.on_error import Given, failed_rows, on_error_of
 from tidegate.pipelines.schema import (
     Declared,
     arrow_schema,
@@ -151,6 +152,7 @@ class Stream:
         *,
         name: str | None = None,
         tasks: Tasks = None,
+        on_error: Given = "fail",
     ) -> "Stream":
         """Add a stateless operator: a function from an Arrow table to an Arrow table.
 
@@ -158,6 +160,10 @@ class Stream:
         called with blocks of rows, as they come. With `tasks` the rows are distributed over that
         many tasks; without, the function runs where the rows already are. A function that drops or
         repeats rows may return `tg.Derived` to say which row became which.
+
+        Rows on which the function raises an error fail the pipeline. With `on_error="skip"` they
+        are found by halving the block, left out and counted, and `failed()` has them as a stream;
+        `on_error=sink` gives them to a function of (DataFrame, batch id).
         """
         name = self.graph.free_name(name or str(getattr(function, "__name__", "map")))
         columns = (
@@ -166,9 +172,17 @@ class Stream:
             else arrow_schema(spark_schema(schema, f"operator '{name}'"))
         )
         bounds = None if tasks is None else task_bounds(tasks, name, None)
-        return self._add(
-            Map(name=name, inputs=(self.node,), schema=columns, function=function, tasks=bounds)
+        made = self._add(
+            Map(
+                name=name,
+                inputs=(self.node,),
+                schema=columns,
+                function=function,
+                tasks=bounds,
+                on_error=on_error_of(on_error, f"operator '{name}'"),
+            )
         )
+        return made._failed_to(on_error)
 
     def keyed(
         self,
@@ -188,6 +202,7 @@ class Stream:
         clock: Clock = "event",
         event_time: str | None = None,
         delay: str = "0 seconds",
+        on_error: Given = "fail",
     ) -> "Stream":
         """Add a stateful operator: a built-in like `tg.count()`, or a function of (rows, state).
 
@@ -202,6 +217,10 @@ class Stream:
         watermark of the column `event_time` tells the time, `delay` behind the newest event; with
         `clock="processing"` it is when the micro-batch was planned. A function that takes a third
         argument gets the `KeyedBatch`, which says which state rows these are.
+
+        With `on_error="skip"` keys on which the function raises an error are found by halving, and
+        all their rows of the micro-batch are left out and counted; `failed()` has them as a stream,
+        and `on_error=sink` gives them to a function of (DataFrame, batch id).
         """
         what = f"operator '{name}'"
         keys = (key,) if isinstance(key, str) else tuple(key)
@@ -229,7 +248,7 @@ class Stream:
             bound = replace(bound, state=with_defaults(bound.state, defaults, what))
         if bound.within is not None and bound.within not in bound.state.names:
             require_columns((bound.within,), bound.state, f"{what}: within")
-        return self._add(
+        made = self._add(
             Keyed(
                 name=name,
                 inputs=(self.node,),
@@ -241,8 +260,10 @@ class Stream:
                 tasks=task_bounds(tasks, name, shards),
                 order_by=order_by,
                 ttl_us=None if ttl is None else round(parse_duration(ttl) * 1e6),
+                on_error=on_error_of(on_error, what),
             )
         )
+        return made._failed_to(on_error)
 
     def distinct(
         self,
@@ -313,6 +334,26 @@ class Stream:
                 "a function of your own with event_time"
             )
         return self._aside("late", node.rows, name)
+
+    def failed(self, name: str | None = None) -> "Stream":
+        """The rows that this operator's function could not process, as a stream.
+
+        They have the columns that entered the operator, and `_error`: what the function raised.
+        """
+        node = self.graph.nodes[self.node]
+        if not isinstance(node, Map | Keyed) or node.on_error == "fail":
+            raise AskedWrongly(
+                f"failed: '{self.node}' puts no rows aside; give its .map(...) or .keyed(...) "
+                "on_error='skip', and call .failed() right after it"
+            )
+        rows = node.rows if isinstance(node, Keyed) else self.graph.nodes[node.inputs[0]].schema
+        return self._aside("failed", failed_rows(rows, f"operator '{self.node}'"), name)
+
+    def _failed_to(self, on_error: Given) -> "Stream":
+        """This stream; the rows that its function cannot process go to the sink, if it is one."""
+        if callable(on_error):
+            self.failed().to(on_error, name=self.graph.free_name(f"{self.node}_failed_to"))
+        return self
 
     def _aside(self, kind: AsideKind, schema: pa.Schema, name: str | None) -> "Stream":
         """The rows that this operator puts aside for a reason; the same stream if asked again."""

@@ -1,13 +1,13 @@
 """A summary of a run, from its records: latency, cores and changes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from rich.table import Table
 
-from tidegate.control.measurement import Measurement
+from tidegate.control.measurement import Measurement, OperatorMeasurement
 from tidegate.control.record import Record
 from tidegate.errors import AskedWrongly
 from tidegate.units import exact_duration, format_duration, format_share
@@ -56,6 +56,8 @@ class Summary:
     """Decisions that asked for a change and were not acted on."""
     late_rows: Mapping[str, int]
     """Rows that came after their window or session had closed, for each operator that had some."""
+    skipped_rows: Mapping[str, int]
+    """Rows that a function could not process, for each operator that left some out."""
     arrived_rows: int
     """Rows completed, shed, and waiting at the end."""
     rows: int
@@ -99,6 +101,7 @@ class Summary:
             "state_fetched_bytes": self.durable_bytes,
             "held_back": self.held_back,
             "late_rows": dict(self.late_rows),
+            "skipped_rows": dict(self.skipped_rows),
             "arrived": self.arrived_rows,
             "rows": self.rows,
             "max_backlog": self.largest_backlog_rows,
@@ -142,6 +145,10 @@ class Summary:
             ("rows arrived", f"{self.arrived_rows:,d}"),
             ("rows completed", f"{self.rows:,d}"),
             *((f"late rows of '{name}'", f"{rows:,d}") for name, rows in self.late_rows.items()),
+            *(
+                (f"rows that '{name}' skipped", f"{rows:,d}")
+                for name, rows in self.skipped_rows.items()
+            ),
             ("most rows waiting at once", f"{self.largest_backlog_rows:,d}"),
             *self._lag(),
         ]
@@ -218,7 +225,8 @@ def summarise(
         nodes=max((len(set(one.nodes)) for tick in ticks for one in tick.operators), default=0),
         durable_bytes=sum(one.durable_bytes for tick in ticks for one in tick.operators),
         held_back=made.held_back,
-        late_rows=_late_rows(ticks),
+        late_rows=_rows_of(ticks, lambda operator: operator.late_rows),
+        skipped_rows=_rows_of(ticks, lambda operator: operator.skipped_rows),
         arrived_rows=rows + _shed_rows(ticks) + round(ticks[-1].backlog_rows),
         rows=rows,
         largest_backlog_rows=round(max(tick.backlog_rows for tick in ticks)),
@@ -247,12 +255,14 @@ def _shed_rows(ticks: Sequence[Measurement]) -> int:
     return sum(source.shed for tick in ticks for source in tick.sources)
 
 
-def _late_rows(ticks: Sequence[Measurement]) -> dict[str, int]:
-    """The late rows of each operator that had some."""
-    late: dict[str, int] = {}
-    for operator in (one for tick in ticks for one in tick.operators if one.late_rows):
-        late[operator.name] = late.get(operator.name, 0) + operator.late_rows
-    return late
+def _rows_of(
+    ticks: Sequence[Measurement], counted: Callable[[OperatorMeasurement], int]
+) -> dict[str, int]:
+    """Such rows of each operator that had some."""
+    found: dict[str, int] = {}
+    for operator in (one for tick in ticks for one in tick.operators if counted(one)):
+        found[operator.name] = found.get(operator.name, 0) + counted(operator)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -210,6 +210,19 @@ def test_late_rows_are_said_for_each_operator_that_had_some() -> None:
     assert summary.document()["late_rows"] == {"per_ad": 1502}
 
 
+def test_skipped_rows_are_said_for_each_operator_that_had_some() -> None:
+    assert not any("skipped" in label for label, _ in summarise(surge()).lines())
+    records = surge()
+    for tick, skipped_rows in enumerate((3, 0, 4)):
+        parse, per_ad = records[tick].measurement.operators
+        told = dataclasses.replace(parse, skipped_rows=skipped_rows)
+        records[tick] = measured(records[tick], operators=(told, per_ad))
+        assert Record.from_json(records[tick].to_json()) == records[tick]
+    summary = summarise(records)
+    assert dict(summary.lines())["rows that 'parse' skipped"] == "7"
+    assert summary.document()["skipped_rows"] == {"parse": 7}
+
+
 def test_no_record_is_refused() -> None:
     with pytest.raises(AskedWrongly, match="no record to summarise"):
         summarise([])

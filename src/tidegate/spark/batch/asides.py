@@ -87,5 +87,6 @@ def _struct(schema: pa.Schema) -> pa.DataType:
 
 def _structs(table: pa.Table, schema: pa.Schema) -> pa.Array:
     kind = _struct(schema)
-    arrays = [table.column(name).combine_chunks() for name in schema.names]
+    # Spark names the time zone of the session in its tables, and the schema has UTC.
+    arrays = [table.column(one.name).cast(one.type).combine_chunks() for one in schema]
     return pa.StructArray.from_arrays(arrays, fields=list(kind))

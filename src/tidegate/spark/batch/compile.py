@@ -147,6 +147,8 @@ class Compiler:
                     self._samples.get(node.name),
                     node.name in self._tellers,
                     sample_every,
+                    node.on_error == "skip",
+                    self._asides(node),
                 )
                 self._stages[node.name] = packed(stage)
             else:
@@ -171,6 +173,7 @@ class Compiler:
                         self._samples.get(node.name),
                         node.name in self._tellers,
                         sample_every,
+                        node.on_error == "skip",
                         self._asides(node),
                     )
                 )

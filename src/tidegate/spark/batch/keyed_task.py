@@ -12,11 +12,12 @@ import pyarrow.compute as compute
 from numpy.typing import NDArray
 
 from tidegate.control.learning.traces import NO_IDS
-from tidegate.pipelines.keyed import Update
+from tidegate.pipelines.on_error import ERROR
 from tidegate.spark.batch.ahead import AHEAD_US
 from tidegate.spark.batch.asides import Asides, put_aside
 from tidegate.spark.batch.failure import told_of
 from tidegate.spark.batch.report import TaskReport
+from tidegate.spark.batch.skip_keys import SkippedKeys, emitted, skipping
 from tidegate.spark.batch.traces import FIELD, Marks, TraceSample
 from tidegate.spark.batch.worker import (
     HASH,
@@ -34,7 +35,6 @@ from tidegate.spark.batch.worker import (
 from tidegate.spark.batch.worker_memory import worker_memory
 from tidegate.spark.measure.stamps import ArrivalSample
 from tidegate.spark.shedding.task import ShedStage, ShedTask, class_rows
-from tidegate.spark.state.conform import conform
 from tidegate.spark.state.event_times import ALL
 from tidegate.spark.state.layout import shard_of, slot_of
 from tidegate.spark.state.packed_version import PackedVersion
@@ -62,6 +62,8 @@ class KeyedStage:
     """Whether it tells the driver the traces of the rows that leave it. Then no column has them."""
     every: int = 1
     """N_m: one input in so many is noted or traced."""
+    skips: bool = False
+    """Whether keys that the function cannot process are left out."""
     asides: Asides = field(default_factory=dict)
     """The rows that it puts aside, where somebody reads them."""
 
@@ -181,9 +183,12 @@ class KeyedTask:
             state = TaskState(keeper, version, shards, self.batch_id, self.at_us, task)
             batch = state.batch(rows, slot_of(hashes, self.version.shards))
             before = time.perf_counter()
-            update = keeper.bound.update(batch)
+            if stage.skips:
+                update, skipped = skipping(keeper, batch)
+            else:
+                update, skipped = keeper.bound.update(batch), SkippedKeys()
             function_s = time.perf_counter() - before
-            output = self._output(keeper, update)
+            output = emitted(keeper, update)
             change = state.change(update)
         keeper.cache.forget(self.version, self.batch_id)
         passed = None if marks is None else marks.settled.grouped(keys, output)
@@ -210,6 +215,8 @@ class KeyedTask:
                     newest_us=newest_us,
                     ahead_rows=ahead,
                     late_rows=update.late_count,
+                    skipped_rows=skipped.count,
+                    skipped_error=skipped.error,
                     stamps=None
                     if stage.arrivals is None
                     else stage.arrivals.of(rows, self.batch_id),
@@ -230,6 +237,10 @@ class KeyedTask:
         aside = {}
         if update.late is not None:
             aside["late"] = rows.filter(pa.array(update.late))
+        if len(skipped.rows):
+            aside["failed"] = rows.take(pa.array(skipped.rows)).append_column(
+                ERROR, pa.array(skipped.errors, pa.string())
+            )
         if marks is not None and keys is not None:
             for kind, table in aside.items():
                 traces = marks.settled.grouped(keys, table)
@@ -242,13 +253,6 @@ class KeyedTask:
         counts = np.bincount(shard_of(hashes, shards), minlength=shards)
         touched = np.flatnonzero(counts)
         return touched, counts[touched]
-
-    def _output(self, keeper: Keeper, update: Update) -> pa.Table:
-        if not isinstance(update, Update):
-            raise TypeError(f"the function returned {type(update).__name__}, expected tg.Update")
-        if update.output is None:
-            return keeper.bound.output.empty_table()
-        return conform(update.output, keeper.bound.output, f"operator '{keeper.operator}': output")
 
 
 def pieces(block: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:

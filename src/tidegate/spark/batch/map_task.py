@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,10 @@ from numpy.typing import NDArray
 
 from tidegate.control.learning.sojourn import Stamps, merged
 from tidegate.pipelines.derived import Derived
+from tidegate.pipelines.on_error import ERROR
+from tidegate.spark.batch.asides import Asides, put_aside
 from tidegate.spark.batch.failure import told_of
+from tidegate.spark.batch.narrow import Failed, narrowed
 from tidegate.spark.batch.traces import FIELD, Marks, TraceSample, joined, numbered
 from tidegate.spark.batch.worker import (
     ORDER,
@@ -47,6 +50,10 @@ class MapStage:
     """Whether it tells the driver the traces of the rows that leave it. Then no column has them."""
     every: int = 1
     """N_m: one input in so many is noted or traced."""
+    skips: bool = False
+    """Whether rows that the function cannot process are left out."""
+    asides: Asides = field(default_factory=dict)
+    """The rows that it puts aside, where somebody reads them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +99,7 @@ class MapTask:
         started_s = time.time()
         rows_in = rows_out = 0
         busy_s = 0.0
+        skipped: list[Failed] = []
         seen: list[Stamps] = []
         by_class: list[tuple[int, ...]] = []
         born: list[NDArray[np.int64]] = []
@@ -125,6 +133,10 @@ class MapTask:
                     result = result.append_column(FIELD, passed.column(result.num_rows))
             rows_in += table.num_rows
             rows_out += result.num_rows
+            skipped += [one for part in parts for one in part.failed]
+            if stage.asides:
+                settled = marks.settled if stage.traced else None
+                result = put_aside(result, stage.asides, failed_of(table, parts, settled))
             yield from result.to_batches()
         part = part_report(self.batch_id, stage.operator, rows_in, rows_out, busy_s, started_s)
         if own is not None:
@@ -136,6 +148,8 @@ class MapTask:
         told = replace(
             part,
             function_s=busy_s,
+            skipped_rows=len(skipped),
+            skipped_error=skipped[0].error if skipped else None,
             stamps=merged(seen) if seen else None,
             sampled=stage.every,
             class_rows=tuple(sum(part) for part in zip(*by_class, strict=True)),
@@ -171,11 +185,43 @@ class MappedRows:
     """How many rows the function was given."""
     chosen: NDArray[np.int64] | None = None
     """The places of these rows in the block; None: all rows of the block."""
+    failed: tuple[Failed, ...] = ()
+    """The given rows that the function could not process, by their place among them."""
 
 
 def mapped(stage: MapStage, table: pa.Table) -> MappedRows:
     """The user's function on rows, without the columns that we added."""
-    result = stage.function(without_ours(table))
+    table = without_ours(table)
+    if not stage.skips:
+        return called(stage, table)
+    found = narrowed(
+        lambda begin, end: called(stage, table.slice(begin, end - begin)),
+        table.num_rows,
+        f"operator '{stage.operator}'",
+    )
+    if not found.failed:
+        return found.done[0][2]
+    parts = [part for _, _, part in found.done]
+    rows = pa.concat_tables([stage.schema.empty_table(), *(part.rows for part in parts)])
+    parents = [own_parents(part) + begin for begin, _, part in found.done]
+    none = np.empty(0, dtype=np.int64)
+    return MappedRows(
+        rows, np.concatenate([none, *parents]), table.num_rows, failed=tuple(found.failed)
+    )
+
+
+def own_parents(part: MappedRows) -> NDArray[np.int64]:
+    """The parent of each row, spread evenly where the function does not say (`Marks.passed`)."""
+    if part.parents is not None:
+        return part.parents
+    made = part.rows.num_rows
+    spread: NDArray[np.int64] = np.arange(made) * part.given // max(1, made)
+    return spread
+
+
+def called(stage: MapStage, table: pa.Table) -> MappedRows:
+    """One call of the user's function, checked."""
+    result = stage.function(table)
     parents = None
     if isinstance(result, Derived):
         result, parents = result.rows, result.positions(table.num_rows)
@@ -201,6 +247,26 @@ def mapped_by_origin(stage: MapStage, table: pa.Table) -> list[MappedRows]:
         rows = part.rows.append_column(ORIGIN, numbers)
         parts.append(replace(part, rows=rows, chosen=mine))
     return parts
+
+
+def failed_of(table: pa.Table, parts: list[MappedRows], marks: Marks | None) -> dict[str, pa.Table]:
+    """The rows of a block that could not be processed, with the errors and our hidden columns."""
+    places, errors = [], []
+    for part in parts:
+        for one in part.failed:
+            places.append(one.place if part.chosen is None else int(part.chosen[one.place]))
+            errors.append(one.error)
+    if not places:
+        return {}
+    rows = table.take(pa.array(places, pa.int64()))
+    failed = without_ours(rows).append_column(ERROR, pa.array(errors, pa.string()))
+    if ORIGIN in rows.column_names:
+        failed = failed.append_column(ORIGIN, rows.column(ORIGIN))
+    if marks is not None:
+        chosen = np.array(places, dtype=np.int64)
+        traces = marks.inherited(chosen, table.num_rows)
+        failed = failed.append_column(FIELD, traces.column(len(places)))
+    return {"failed": failed}
 
 
 def traces_of(parts: list[MappedRows], marks: Marks) -> Marks:

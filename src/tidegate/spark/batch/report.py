@@ -71,6 +71,10 @@ class TaskReport:
     """Rows whose event lies so far in the future that the watermark does not follow it."""
     late_rows: int = 0
     """Rows that came after their window or session had closed."""
+    skipped_rows: int = 0
+    """Rows that the function could not process and that were left out."""
+    skipped_error: str | None = None
+    """What the function raised on the first of them."""
     stamps: Stamps | None = None
     """When its rows arrived, for operators that read a source with an arrival column."""
     sampled: int = 1

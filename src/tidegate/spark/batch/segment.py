@@ -25,6 +25,7 @@ from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
 from tidegate.spark.batch.rehearsal import Rehearsal
 from tidegate.spark.batch.report import Reports
 from tidegate.spark.batch.result import BatchResult
+from tidegate.spark.batch.skipped import SkippedRows
 from tidegate.spark.batch.spark_work import SparkWork
 from tidegate.spark.batch.step import AfterStep, Steps
 from tidegate.spark.batch.transaction import Transactions
@@ -83,6 +84,7 @@ class SegmentRun:
     _begun_us: int | None = None
     """When the last batch of this run was planned; rows of the next batch arrive from then on."""
     _ahead: AheadRows = field(init=False)
+    _skipped: SkippedRows = field(init=False)
     _backpressure: Backpressure = field(init=False)
     _counts: SourceTotals = field(init=False)
     _transactions: Transactions = field(init=False)
@@ -94,6 +96,7 @@ class SegmentRun:
         ledger = Ledger(self.checkpoint.segment(self.segment.name).below("counts"))
         self._counts = SourceTotals(self.segment, self.compiler.sources, ledger)
         self._ahead = AheadRows(self.pipeline)
+        self._skipped = SkippedRows(self.pipeline)
         self._backpressure = Backpressure.of(self.segment, self.checkpoint, self.pipeline)
         self._transactions = Transactions(
             self.segment,
@@ -187,6 +190,7 @@ class SegmentRun:
             )
             return
         self._ahead.look(done.reports, done.plan.at_us)
+        self._skipped.look(done.reports)
         self.results.append(
             BatchResult(
                 segment=self.segment.name,

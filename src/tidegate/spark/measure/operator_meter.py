@@ -137,6 +137,7 @@ class OperatorMeter:
             nodes=nodes if len(nodes) == tasks else (),
             durable_bytes=sum(report.durable_bytes for report in reports),
             late_rows=sum(report.late_rows for report in reports),
+            skipped_rows=sum(report.skipped_rows for report in reports),
             inputs=self._feeders[node.name],
             rows_out=sum(report.rows_out for report in reports),
             task_rates=task_rates,

@@ -97,6 +97,11 @@ def _late(seen: Watched) -> Values:
         yield {"operator": name}, rows
 
 
+def _skipped(seen: Watched) -> Values:
+    for name, rows in seen.totals.skipped.items():
+        yield {"operator": name}, rows
+
+
 def _forecast(seen: Watched) -> float | None:
     return seen.record.beliefs.get("forecast_rate")
 
@@ -201,6 +206,12 @@ _DESCRIBED = (
         "counter",
         "Rows that came too late for an operator with event time.",
         _late,
+    ),
+    _Described(
+        "tidegate_rows_skipped",
+        "counter",
+        "Rows that an operator's function could not process and that were left out.",
+        _skipped,
     ),
     _Described(
         "tidegate_core_seconds",

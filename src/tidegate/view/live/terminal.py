@@ -164,6 +164,9 @@ class LiveView:
         late_rows = sum(one.late_rows for one in tick.operators)
         if late_rows:
             parts.append(f"late rows {late_rows:,d}")
+        skipped_rows = sum(one.skipped_rows for one in tick.operators)
+        if skipped_rows:
+            parts.append(f"rows skipped because a function failed on them {skipped_rows:,d}")
         if record.bottleneck is not None:
             parts.append(_bottleneck(record.bottleneck))
         parts.append(f"{tick.backlog_rows:,.0f} rows waiting")

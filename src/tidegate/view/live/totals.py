@@ -39,6 +39,8 @@ class RunTotals:
         """Rows shed, by class."""
         self.late: Counter[str] = Counter()
         """Late rows, by operator."""
+        self.skipped: Counter[str] = Counter()
+        """Rows that a function could not process, by operator."""
         self.decisions: Counter[str] = Counter()
         self.failures = 0
         """Ticks that failed."""
@@ -80,7 +82,11 @@ class RunTotals:
         chosen = record.decision.cores if record.acted else None
         self.most_cores = max(self.most_cores, tick.cores_asked, chosen or 0)
         self._add_shed(record)
-        self.late.update({one.name: one.late_rows for one in tick.operators if one.late_rows})
+        for one in tick.operators:
+            if one.late_rows:
+                self.late[one.name] += one.late_rows
+            if one.skipped_rows:
+                self.skipped[one.name] += one.skipped_rows
         self.decisions.update(actions_of(record))
 
     def failed(self, failure: ControlFailure) -> None:

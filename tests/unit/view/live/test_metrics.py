@@ -101,6 +101,22 @@ def test_both_formats_parse_and_say_the_same(accept: str, parse) -> None:
     assert value(found, "tidegate_rows_shed_total", **{"class": "none"}) == 5 * len(FULL)
 
 
+def test_late_and_skipped_rows_are_counted_for_each_operator() -> None:
+    records = surge()[:3]
+    for tick, rows in enumerate((2, 0, 5)):
+        parse, per_ad = records[tick].measurement.operators
+        told = (replace(parse, skipped_rows=rows), replace(per_ad, late_rows=10 * rows))
+        records[tick] = replace(
+            records[tick], measurement=replace(records[tick].measurement, operators=told)
+        )
+    found = values(exposed(watched(records)))
+    assert value(found, "tidegate_rows_skipped_total", operator="parse") == 7
+    assert value(found, "tidegate_rows_late_total", operator="per_ad") == 70
+    assert not any(
+        "per_ad" in str(labels) for labels in found.get("tidegate_rows_skipped_total", [])
+    )
+
+
 def test_what_is_not_known_is_left_out() -> None:
     record = replace(
         surge()[12],
