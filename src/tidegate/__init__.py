@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tidegate.pipelines.derived import Derived
     from tidegate.pipelines.functions import (
         aggregate,
+        closing,
         count,
         latest,
         max,
@@ -67,6 +68,7 @@ _HOMES = {
     **dict.fromkeys(
         [
             "aggregate",
+            "closing",
             "count",
             "latest",
             "max",
@@ -96,6 +98,7 @@ __all__ = [
     "aggregate",
     "arrivals",
     "attach",
+    "closing",
     "count",
     "estimated_count",
     "estimated_mean",

@@ -24,6 +24,8 @@ _SECONDS_PER_UNIT = {
     "h": Decimal(3600),
     "hour": Decimal(3600),
     "hours": Decimal(3600),
+    "day": Decimal(86_400),
+    "days": Decimal(86_400),
 }
 _DURATION = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)\s*([A-Za-z]+)\s*")
 

@@ -1,5 +1,6 @@
 """Built-in keyed functions that most pipelines need, such as `tg.count()` or `tg.window(...)`."""
 
+from tidegate.pipelines.functions.closing import closing
 from tidegate.pipelines.functions.measure import aggregate
 from tidegate.pipelines.functions.picks import latest, max, min
 from tidegate.pipelines.functions.sessions import sessions
@@ -9,6 +10,7 @@ from tidegate.pipelines.functions.window import window
 
 __all__ = [
     "aggregate",
+    "closing",
     "count",
     "latest",
     "max",

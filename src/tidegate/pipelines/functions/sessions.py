@@ -14,10 +14,11 @@ from tidegate.pipelines.functions.fold import Fold, Groups
 from tidegate.pipelines.functions.spans import (
     NEVER_CLOSED_US,
     Emit,
+    GivenEmit,
     Spans,
     SpanTable,
-    check_emit,
     check_fold,
+    emit_of,
     rows_taken,
 )
 from tidegate.pipelines.functions.times import duration_us, microseconds_of
@@ -152,15 +153,14 @@ def sessions(
     gap: str,
     event_time: str = "timestamp",
     delay: str = "0 seconds",
-    emit: Emit = "close",
+    emit: GivenEmit = "close",
 ) -> Sessions:
     """`fold` (default: a count) per key and session: events with less than `gap` between them.
 
     A session ends `gap` after its last event, and is closed when the newest event is `delay` past
-    that. `emit="close"` emits each session once, when it is closed; `emit="update"` emits every
-    session that changed, after each micro-batch.
+    that. `emit="close"` (or "append") emits each session once, when it is closed; `emit="update"`
+    emits every session that changed, after each micro-batch.
     """
     fold = Count(None, None, None) if fold is None else fold
     check_fold(fold, "sessions")
-    check_emit(emit, "sessions")
-    return Sessions(fold, gap, event_time, delay, emit)
+    return Sessions(fold, gap, event_time, delay, emit_of(emit, "sessions"))

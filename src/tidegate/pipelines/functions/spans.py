@@ -14,6 +14,7 @@ from tidegate.pipelines.functions.times import delay_us, microseconds_of, time_t
 from tidegate.pipelines.keyed import BoundKeyed, KeyedBatch, Update
 
 Emit = Literal["update", "close"]
+GivenEmit = Literal["update", "close", "append"]
 NEVER_CLOSED_US = np.iinfo(np.int64).min
 
 
@@ -165,7 +166,10 @@ def check_fold(fold: object, what: str) -> None:
         )
 
 
-def check_emit(emit: str, what: str) -> None:
-    """Raise an error for an unknown value of `emit`."""
-    if emit not in get_args(Emit):
-        raise AskedWrongly(f"{what}: unknown emit='{emit}'{nearest(emit, get_args(Emit))}")
+def emit_of(emit: str, what: str) -> Emit:
+    """When results are emitted; Spark's word for "close" is "append"."""
+    if emit in ("close", "append"):
+        return "close"
+    if emit == "update":
+        return "update"
+    raise AskedWrongly(f"{what}: unknown emit='{emit}'{nearest(emit, get_args(GivenEmit))}")

@@ -11,10 +11,11 @@ from tidegate.pipelines.functions.fold import Fold, Groups
 from tidegate.pipelines.functions.spans import (
     NEVER_CLOSED_US,
     Emit,
+    GivenEmit,
     Spans,
     SpanTable,
-    check_emit,
     check_fold,
+    emit_of,
     rows_taken,
 )
 from tidegate.pipelines.functions.times import duration_us, microseconds_of
@@ -259,14 +260,13 @@ def window(
     size: str | None = None,
     event_time: str = "timestamp",
     delay: str = "0 seconds",
-    emit: Emit = "close",
+    emit: GivenEmit = "close",
 ) -> Windows:
     """`fold` per key and window: a window of `size` (default: `every`) begins at each `every`.
 
-    A window is closed when the newest event is `delay` past its end. `emit="close"` emits each
-    window once, when it is closed; `emit="update"` emits every window that changed, after each
-    micro-batch.
+    A window is closed when the newest event is `delay` past its end. `emit="close"` (or "append")
+    emits each window once, when it is closed; `emit="update"` emits every window that changed,
+    after each micro-batch.
     """
     check_fold(fold, "window")
-    check_emit(emit, "window")
-    return Windows(fold, every, size or every, event_time, delay, emit)
+    return Windows(fold, every, size or every, event_time, delay, emit_of(emit, "window"))
