@@ -34,7 +34,7 @@ GROUPS = {
     "Notices": ("Notice",),
     "Keyed functions": (
         *("count", "sum", "mean", "min", "max", "latest"),
-        *("aggregate", "top_n", "window", "sessions"),
+        *("aggregate", "top_n", "window", "sessions", "closing"),
     ),
     "Functions of your own": ("KeyedBatch", "Update", "Derived"),
     "Shedding and estimates": (

@@ -170,7 +170,11 @@ class StartOptions(ControlOptions, total=False):
     ]
     trigger: Annotated[
         str | None,
-        Option("Begin a micro-batch at this interval; without it, one follows the other."),
+        Option(
+            "Begin a micro-batch at this interval; without it, one follows the other. 'available"
+            " now' processes what the sources have at the start and ends; 'once' does so in one"
+            " micro-batch."
+        ),
     ]
     idle_after: Annotated[
         str,

@@ -16,11 +16,13 @@ from tidegate.control.shedding.keep import Keep
 from tidegate.errors import AskedWrongly, TidegateError, nearest
 from tidegate.pipelines.graph import Graph
 from tidegate.spark.at_exit import any_active, look_after
+from tidegate.spark.batch.checkpoint import Checkpoint
 from tidegate.spark.batch.plan import OperatorPlan
 from tidegate.spark.batch.preview import previewable
 from tidegate.spark.batch.result import BatchResult
 from tidegate.spark.batch.segment import SegmentRun
 from tidegate.spark.interrupt import leave_batches_alone, stopped_by
+from tidegate.spark.job import Job
 from tidegate.spark.options import CHANGEABLE, StartOptions, takes
 from tidegate.spark.owner.epochs import Fenced
 from tidegate.spark.savepoint.index import Savepoint
@@ -52,6 +54,11 @@ class Run:
 
     def _begin(self, name: str, query: StreamingQuery) -> None:
         self._supervisor.add(name, query)
+
+    def _is_job(self, checkpoint: Checkpoint) -> None:
+        """The run ends when it has processed what its sources had."""
+        segments = [part.segment for part in self._segments.values()]
+        self._supervisor.job = Job.of(segments, checkpoint)
 
     def _watch(self) -> None:
         """Watch over the queries from now on: if one ends, the others are stopped."""
@@ -92,8 +99,10 @@ class Run:
 
     @property
     def isActive(self) -> bool:  # noqa: N802 (as Spark's queries spell it)
-        """Whether all queries of the pipeline are running."""
-        return not self._supervisor.ended and all(q.isActive for q in self.queries.values())
+        """Whether all queries of the pipeline are running; of a job, whether one is."""
+        active = [query.isActive for query in self.queries.values()]
+        enough = any(active) if self._supervisor.job is not None else all(active)
+        return not self._supervisor.ended and enough
 
     @property
     def ended(self) -> bool:

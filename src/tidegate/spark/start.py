@@ -58,6 +58,7 @@ from tidegate.spark.shared_checkpoint import check_shared
 from tidegate.spark.state.cache_place import CachePlace, check_cache, remove_caches
 from tidegate.spark.state.files import Durable
 from tidegate.spark.state.location import location_of
+from tidegate.spark.trigger import Trigger
 from tidegate.spark.warm_up import warm_up
 from tidegate.units import parse_duration
 
@@ -76,7 +77,8 @@ def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run
     given = filled(StartOptions, options)
     checkpoint = location_of(checkpoint)
     graph.check()
-    trigger_ms = None if given["trigger"] is None else _interval_ms(given["trigger"])
+    trigger = Trigger.of(given["trigger"])
+    trigger.check(graph)
     _check_idle_after(given["idle_after"])
     _check_counts(given)
     session = _session(graph)
@@ -88,7 +90,7 @@ def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run
     settings = assembly = None
     if given["target"] is not None:
         check_page(given["page"])
-        checks = _checks(graph, session, checkpoint, trigger_ms)
+        checks = _checks(graph, session, checkpoint, trigger)
         settings = LoopSettings.of(StartOptions, given, checks)
         assembly = settings.assembly
     else:
@@ -100,7 +102,9 @@ def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run
         if settings is not None and given["warm_up"]:
             _warm_up(graph, session, run, reads)
         for name, part in run.segments.items():
-            run._begin(name, _query(graph, part, reads[name], trigger_ms))
+            run._begin(name, _query(graph, part, reads[name], trigger))
+        if trigger.job is not None:
+            run._is_job(Checkpoint(Durable(checkpoint)))
         if settings is not None:
             run.loop = loop = ControlLoop(run, session, settings, checkpoint)
             serve_page(loop, graph.name, given["page"])
@@ -116,14 +120,14 @@ def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run
 
 
 def _checks(
-    graph: Graph, session: SparkSession, checkpoint: str, trigger_ms: int | None
+    graph: Graph, session: SparkSession, checkpoint: str, trigger: Trigger
 ) -> Callable[[Mapping[str, Any]], Assembly]:
     """What the options of a target must pass, at the start and whenever they change."""
     classes = _classes(graph)
 
     def checked(given: Mapping[str, Any]) -> Assembly:
         assembly = assembly_of(session, given, classes=classes)
-        check_reach(session, assembly, checkpoint, (trigger_ms or 0) / 1e3)
+        check_reach(session, assembly, checkpoint, trigger.interval_s)
         rehearse(assembly)
         return assembly
 
@@ -295,9 +299,7 @@ def _reads(session: SparkSession, part: SegmentRun) -> DataFrame:
     )
 
 
-def _query(
-    graph: Graph, part: SegmentRun, rows: DataFrame, trigger_ms: int | None
-) -> StreamingQuery:
+def _query(graph: Graph, part: SegmentRun, rows: DataFrame, trigger: Trigger) -> StreamingQuery:
     """Start the streaming query of a segment."""
     name, place = part.segment.name, part.checkpoint
     writer = (
@@ -305,24 +307,10 @@ def _query(
         .option("checkpointLocation", place.segment(name).below("spark").location)
         .foreachBatch(part)
     )
-    if trigger_ms is not None:
-        writer = writer.trigger(processingTime=f"{trigger_ms} milliseconds")
+    sources = any(isinstance(node, Source) for node in part.segment.reads)
     with logs_on(rows.sparkSession, place.root):
-        return writer.start()
-
-
-def _interval_ms(text: str) -> int:
-    """The trigger interval in whole milliseconds, as Spark wants it."""
-    try:
-        milliseconds = round(parse_duration(text) * 1e3)
-    except AskedWrongly as error:
-        raise AskedWrongly(f"trigger: {error}") from None
-    if milliseconds < 1:
-        raise AskedWrongly(
-            f"trigger: '{text}' is shorter than a millisecond; give a longer one, or leave trigger "
-            "out to start each micro-batch as soon as the last one ends"
-        )
-    return milliseconds
+        query: StreamingQuery = trigger.on(writer, sources).start()
+        return query
 
 
 def _check_idle_after(text: str) -> None:

@@ -22,6 +22,7 @@ from tidegate.control.control_failure import ControlFailure
 from tidegate.errors import TidegateError
 from tidegate.spark.batch.failure import RunFailed, failure_of
 from tidegate.spark.batch.segment import SegmentRun, Stopping
+from tidegate.spark.job import Job
 
 log = logging.getLogger("tidegate")
 
@@ -71,12 +72,15 @@ class Supervisor:
         self.loop: Loop | None = None
         self.failure: RunFailed | None = None
         """Why the run ended by itself; None while it runs and after a clean stop."""
+        self.job: Job | None = None
+        """Set if the run ends by itself, when it has processed what its sources had."""
         self.heard = False
         """Whether a call has raised the failure, so that somebody knows of it."""
         self._segments = segments
         self._queries: dict[str, StreamingQuery] = {}
         self._spark_is_up = spark_is_up
         self._clean_up = clean_up
+        self._done = False
         self._asked = threading.Event()
         self._ended = threading.Event()
         self._guard = threading.Lock()
@@ -146,13 +150,25 @@ class Supervisor:
 
     def _a_query_has_ended(self) -> bool:
         try:
-            return not all(query.isActive for query in self._queries.values())
+            ended = [name for name, query in self._queries.items() if not query.isActive]
+            return bool(ended) and (self.job is None or self._job_is_over(self.job, ended))
         except Exception as error:
             if self._spark_is_up():
                 what = f"Spark does not answer any more ({type(error).__name__}: {error})"
                 again = "start Spark and the pipeline again; an unfinished batch is repeated"
                 self._failed(RunFailed(self.name, f"{what}; {again}", error))
             return True
+
+    def _job_is_over(self, job: Job, ended: list[str]) -> bool:
+        """Whether a job is done, or cannot go on."""
+        if job.broken(ended) or any(self._has_failed(name) for name in ended):
+            return True
+        self._done = job.done(ended)
+        return self._done
+
+    def _has_failed(self, name: str) -> bool:
+        failed = self._segments[name].failure is not None
+        return failed or self._queries[name].exception() is not None
 
     def _end(self) -> None:
         """Stop everything at a batch boundary. What fails here does not keep the rest running."""
@@ -215,6 +231,9 @@ class Supervisor:
 
     def _note_a_stop_from_outside(self) -> None:
         if self._asked.is_set() or self.failure is not None:
+            return
+        if self._done:
+            log.info("pipeline '%s' has processed all that its sources had", self.name)
             return
         if not self._spark_is_up():
             log.warning(

@@ -127,6 +127,49 @@ def test_a_failure_in_the_last_batch_is_found(parts):
         run.stop()
 
 
+def test_a_job_goes_on_behind_its_sources_and_ends_when_it_is_done(parts, caplog):
+    run, _segments, queries = parts
+    asked = threading.Event()
+    done = threading.Event()
+
+    def is_done(ended) -> bool:
+        assert ended == ["a"]
+        asked.set()
+        return done.is_set()
+
+    run._supervisor.job = SimpleNamespace(broken=lambda ended: "b" in ended, done=is_done)
+    with caplog.at_level(logging.INFO, logger="tidegate"):
+        queries["a"].isActive = False
+        assert asked.wait(30)
+        assert run.isActive and queries["b"].stops == 0
+        done.set()
+        assert run.awaitTermination(30)
+    assert queries["b"].stops == 1 and run.failure is None and not run.isActive
+    assert "has processed all that its sources had" in caplog.text
+    assert "from outside" not in caplog.text
+
+
+def test_a_job_ends_with_the_failure_of_a_source(parts):
+    run, segments, queries = parts
+    run._supervisor.job = SimpleNamespace(broken=lambda ended: False, done=lambda ended: False)
+    segments["a"].failure = ValueError("full")
+    queries["a"].fail(RuntimeError("wrapped"))
+    with pytest.raises(TidegateError, match="full"):
+        run.awaitTermination(30)
+    assert queries["b"].stops == 1
+
+
+def test_a_job_whose_reader_is_stopped_from_outside_ends(parts, caplog):
+    run, _segments, queries = parts
+    run._supervisor.job = SimpleNamespace(
+        broken=lambda ended: "b" in ended, done=lambda ended: False
+    )
+    queries["b"].isActive = False
+    assert run.awaitTermination(30)
+    assert queries["a"].stops == 1
+    assert "from outside" in caplog.text
+
+
 def test_all_threads_that_stop_or_wait_return_after_one_stop(parts):
     run, _, queries = parts
     returned: list[object] = []
