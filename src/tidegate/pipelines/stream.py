@@ -11,7 +11,7 @@ from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.pipelines.channels import channel_topic_of
 from tidegate.pipelines.defaults import with_defaults
 from tidegate.pipelines.derived import Derived
-from tidegate.pipelines.functions.distinct import Distinct
+from tidegate.pipelines.functions.distinct import Deduplication
 from tidegate.pipelines.graph import (
     MAX_SHARDS,
     Aside,
@@ -286,7 +286,7 @@ class Stream:
             raise AskedWrongly(
                 f"operator '{name}': delay='{delay}' needs event_time=; give it, or leave it out"
             )
-        function = Distinct(within, event_time, delay)
+        function = Deduplication(within, event_time, delay)
         return self.keyed(name, function, key, shards=shards, tasks=tasks)
 
     def _function(

@@ -172,7 +172,7 @@ def apart(key: Numbers, at_us: Numbers, within_us: int) -> Mask:
 
 
 @dataclass(frozen=True, slots=True)
-class Distinct:
+class Deduplication:
     """A keyed function: the first row of each key within a span of time."""
 
     within: str

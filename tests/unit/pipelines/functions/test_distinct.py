@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.helpers.keyed_store import SHARDS, Store
 from tidegate.errors import AskedWrongly
-from tidegate.pipelines.functions.distinct import Distinct, apart
+from tidegate.pipelines.functions.distinct import Deduplication, apart
 
 TIME = pa.timestamp("us", "UTC")
 ROWS = pa.schema([("k", pa.int64()), ("at", TIME), ("n", pa.int64())])
@@ -91,7 +91,7 @@ batch = st.tuples(
 @settings(max_examples=15, deadline=None)
 @given(st.lists(batch, min_size=3, max_size=14), st.sampled_from([1, 62]), st.booleans())
 def test_what_is_kept_is_what_a_loop_over_rows_keeps(batches, bits, by_event):
-    function = Distinct("10 seconds", *(("at", "7 seconds") if by_event else ()))
+    function = Deduplication("10 seconds", *(("at", "7 seconds") if by_event else ()))
     events, arrivals = ByEvent(), ByArrival()
     with tempfile.TemporaryDirectory() as directory:
         store = Store(Path(directory), function.bind(ROWS, ("k",)), KEY, bits=bits)
@@ -143,6 +143,6 @@ def test_a_long_backlog_takes_few_steps():
 
 def test_mistakes_are_refused():
     with pytest.raises(AskedWrongly, match="no column 'att'; did you mean 'at'"):
-        Distinct("1 minute", "att").bind(ROWS, ("k",))
+        Deduplication("1 minute", "att").bind(ROWS, ("k",))
     with pytest.raises(AskedWrongly, match="expected a timestamp"):
-        Distinct("1 minute", "n").bind(ROWS, ("k",))
+        Deduplication("1 minute", "n").bind(ROWS, ("k",))
