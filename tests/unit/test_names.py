@@ -43,7 +43,7 @@ def test_a_mechanism_has_the_same_name_in_every_room() -> None:
         "queueing", "allocation", "microbatch", "latency", "learning", "batch", "measure", "loop",
         "shards", "state", "placement", "shedding", "capacity", "flow", "sharing", "baselines",
         "sources", "effect", "notices", "owner", "kafka", "jars", "program", "sinks", "s3",
-        "clusters", "hdfs",
+        "clusters", "hdfs", "executors", "savepoint",
     }  # fmt: skip
     for room in ("models", "control", "spark", "sim"):
         folders = {

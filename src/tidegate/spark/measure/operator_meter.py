@@ -14,7 +14,7 @@ from tidegate.spark.batch.plan import OperatorPlan
 from tidegate.spark.batch.preview import previewable
 from tidegate.spark.batch.report import TaskReport
 from tidegate.spark.batch.result import BatchResult
-from tidegate.spark.measure.executor_speeds import ExecutorSpeeds
+from tidegate.spark.measure.executor_rates import ExecutorRates
 from tidegate.spark.measure.operator_variability import OperatorVariability
 from tidegate.spark.measure.segment_batches import FinishedBatch
 
@@ -41,7 +41,7 @@ class OperatorMeter:
         """The node of each task of a keyed operator in the last batch."""
         self._arrived = {node.name: ToldRate(window_s) for node in self._operators}
         """lambda_i: the rows of a batch arrived while the batch before it ran."""
-        self._speeds = {node.name: ExecutorSpeeds(node) for node in self._operators}
+        self._speeds = {node.name: ExecutorRates(node) for node in self._operators}
         readers = timed_readers(segment) - mixed_readers(segment)
         self._varying = {
             node.name: OperatorVariability(node.name, node.name in readers)

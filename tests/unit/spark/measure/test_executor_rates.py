@@ -10,7 +10,7 @@ from tests.unit.spark.measure.test_operator_meter import report, result
 from tidegate.pipelines.graph import Keyed, Map, TaskBounds
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
 from tidegate.spark.batch.result import BatchResult
-from tidegate.spark.measure.executor_speeds import ExecutorSpeeds
+from tidegate.spark.measure.executor_rates import ExecutorRates
 
 ROWS = pa.schema([("k", pa.string())])
 ENTRY = OperatorPlan(2)
@@ -32,7 +32,7 @@ def batch(*told: tuple[int, str, int, float], entry: OperatorPlan = ENTRY) -> Ba
 
 
 def test_a_task_is_as_fast_as_its_executor() -> None:
-    speeds = ExecutorSpeeds(own_map())
+    speeds = ExecutorRates(own_map())
     first = batch((0, "a", 100, 1.0), (1, "b", 100, 2.0))
     assert speeds.task_rates([first], ENTRY) == (100.0, 50.0)
     swapped = batch((0, "b", 100, 2.0), (1, "a", 100, 1.0))
@@ -43,7 +43,7 @@ def test_a_task_is_as_fast_as_its_executor() -> None:
 
 
 def test_speeds_belong_to_the_tasks_and_places_they_were_measured_with() -> None:
-    speeds = ExecutorSpeeds(own_map())
+    speeds = ExecutorRates(own_map())
     first = batch((0, "a", 100, 1.0), (1, "b", 100, 2.0))
     assert speeds.task_rates([first], KEPT) == (), "not in these places yet"
     kept = batch((0, "b", 100, 2.0), (1, "a", 100, 1.0), entry=KEPT)
@@ -52,7 +52,7 @@ def test_speeds_belong_to_the_tasks_and_places_they_were_measured_with() -> None
 
 
 def test_speeds_are_forgotten_when_one_executor_runs_all() -> None:
-    speeds = ExecutorSpeeds(own_map())
+    speeds = ExecutorRates(own_map())
     both = batch((0, "a", 100, 1.0), (1, "b", 100, 2.0), entry=KEPT)
     assert speeds.task_rates([both], KEPT) == (100.0, 50.0)
     empty = batch((0, "a", 0, 0.0), (1, "a", 0, 0.0), entry=KEPT)
@@ -64,7 +64,7 @@ def test_speeds_are_forgotten_when_one_executor_runs_all() -> None:
 
 
 def test_executors_that_are_long_gone_are_forgotten() -> None:
-    speeds = ExecutorSpeeds(own_map())
+    speeds = ExecutorRates(own_map())
     for number in range(600):
         told = batch((0, f"a{number}", 100, 1.0), (1, f"b{number}", 100, 2.0))
         assert speeds.task_rates([told], ENTRY) == (100.0, 50.0)
@@ -73,12 +73,12 @@ def test_executors_that_are_long_gone_are_forgotten() -> None:
 
 def test_nothing_is_told_where_nothing_differs_or_is_known() -> None:
     same = batch((0, "a", 100, 1.0), (1, "a", 100, 2.0))
-    assert ExecutorSpeeds(own_map()).task_rates([same], ENTRY) == (), "one executor"
+    assert ExecutorRates(own_map()).task_rates([same], ENTRY) == (), "one executor"
     partial = batch((0, "a", 100, 1.0), (1, "b", 0, 0.0))
-    assert ExecutorSpeeds(own_map()).task_rates([partial], ENTRY) == (), "a task had no rows"
+    assert ExecutorRates(own_map()).task_rates([partial], ENTRY) == (), "a task had no rows"
     both = batch((0, "a", 100, 1.0), (1, "b", 100, 2.0))
     hosted = replace(own_map(), tasks=None)
-    assert ExecutorSpeeds(hosted).task_rates([both], None) == (), "no tasks of its own"
+    assert ExecutorRates(hosted).task_rates([both], None) == (), "no tasks of its own"
 
 
 def keyed() -> Keyed:
@@ -96,7 +96,7 @@ def keyed() -> Keyed:
 
 
 def test_tasks_of_a_keyed_operator_are_told_by_executor_even_without_rows() -> None:
-    speeds = ExecutorSpeeds(keyed())
+    speeds = ExecutorRates(keyed())
     first = batch((0, "a", 100, 1.0), (1, "b", 0, 0.1), entry=KEPT)
     assert speeds.task_rates([first], KEPT) == (100.0, 0.0), "b has had no rows"
     assert speeds.executors(KEPT) == ("a", "b")

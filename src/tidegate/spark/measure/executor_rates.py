@@ -18,7 +18,7 @@ _REMEMBERED = 256
 """Executors that are remembered, at least: those that ran tasks last."""
 
 
-class ExecutorSpeeds:
+class ExecutorRates:
     """The speeds of one operator; none for maps that run where their rows are."""
 
     def __init__(self, node: Map | Keyed) -> None:
