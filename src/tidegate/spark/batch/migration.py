@@ -213,6 +213,9 @@ def _problem(
                 f"operator '{name}' had the {said} {_show(old[what])}, now {_show(new[what])}; "
                 f"{begin}"
             )
+    # Each piece of a file has the span of its due times, by the column that was the timer then.
+    if old.get("due") is not None and new["due"] not in (None, old["due"]):
+        return f"operator '{name}' had the timer '{old['due']}', now '{new['due']}'; {begin}"
     was = next((segment for segment, names in segments.items() if name in names), None)
     now = next(segment for segment, names in wanted["segments"].items() if name in names)
     if was != now:

@@ -125,6 +125,18 @@ def kept(state, **options):
     return keyed(add_up, state=columns(state), output=columns("k string, n long"), **options)
 
 
+def test_another_timer_is_refused_and_a_first_one_is_not(opened):
+    state = "n long, soon timestamp, later timestamp"
+    opened(kept(state))
+    opened(kept(state, timer="soon", clock="processing"))
+    with pytest.raises(
+        AskedWrongly, match="'op' had the timer 'soon', now 'later'; start with dro"
+    ):
+        opened(kept(state, timer="later", clock="processing"))
+    opened(kept(state, timer="later", clock="processing"), dropped=["op"])
+    opened(kept(state))
+
+
 def test_new_and_wider_columns_are_accepted_and_older_layouts_stay_known(opened, tmp_path, caplog):
     assert opened(kept("n int")).description()["format"] == 1
     place = opened(kept("n long, seen double", defaults={"seen": 1.5}))
