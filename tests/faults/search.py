@@ -35,6 +35,8 @@ def _smaller(course: Course) -> Iterator[Course]:
     simpler = []
     if course.cut:
         simpler.append(replace(course, cut=False))
+    if course.versions != 3:
+        simpler.append(replace(course, versions=3))
     if course.resharded:
         simpler.append(replace(course, resharded=False))
     if course.saved:

@@ -40,6 +40,7 @@ from tidegate.spark.shedding.ledger import Ledger, SourceTotals
 from tidegate.spark.shedding.sources import ShedSources
 from tidegate.spark.state import files, manifest
 from tidegate.spark.state.files import Durable
+from tidegate.spark.state.kept_versions import KeptVersions
 from tidegate.spark.state.manifest import Manifests
 from tidegate.spark.state.node_cache import open_layers
 from tidegate.spark.state.read import read_version
@@ -76,6 +77,8 @@ class Course:
     """The first driver whose pipeline has another column in its state; 0: none has."""
     saved: bool = False
     """Whether drivers may go on from a savepoint, on another checkpoint, when one has ended."""
+    versions: int | str = 3
+    """How many versions of the state are kept, or for how long; a batch takes a microsecond."""
     resharded: bool = False
     """Whether there may be another number of shards when a driver has ended."""
 
@@ -104,7 +107,8 @@ class Course:
         saved = chance.random() < 0.3
         # The other manner is that of filesystems that cannot replace a file in one step.
         resharded = found.manner == "s3" and chance.random() < 0.3
-        return replace(found, evolves=evolves, saved=saved, resharded=resharded)
+        versions = chance.choice([3, 3, 4, 100, "0.000005 s", "0.0001 s"])
+        return replace(found, evolves=evolves, saved=saved, resharded=resharded, versions=versions)
 
 
 class SparkGone(Exception):
@@ -135,7 +139,7 @@ class World:
         self.disk = Disk(self.turns, self.course.manner, self._fault, self.trace)
         self.total = self.course.batches * 6
         self.shards = SHARDS
-        self.available = self.chance.randint(4, 10)
+        self.available = min(self.total, self.chance.randint(4, 10))
         self._left = self.course.faults
         self._full_until = 0
         shared = Path("/dev/shm")
@@ -387,6 +391,8 @@ class World:
         if self.lost and len(self.sunk) == 0:
             return
         self._left, self.course_over = 0, True
+        for segment in segments(self.course.cut):
+            self._judge_older(segment)
         state = self._state("sums", "main")
         if {row["k"]: (row["n"], row["total"]) for row in state} != truth.totals:
             raise Defect(f"the state is {state}, a sequential run has {truth.totals}")
@@ -404,6 +410,25 @@ class World:
             )
         ):
             raise Defect(f"the ledger has {totals}, expected {truth.offered} and {truth.kept}")
+
+    def _judge_older(self, segment: str) -> None:
+        """All versions that are to be kept since the checkpoint began can be read."""
+        place = Checkpoint(Durable(URL))
+        manifests = Manifests(place.segment(segment).below("manifests"), place.states)
+        committed = manifests.committed()
+        kept = KeptVersions.asked(self.course.versions).of(
+            {batch: manifests.at_us(batch) for batch in committed}
+        )
+        if isinstance(self.course.versions, int) and not self.course.saved:
+            wanted = range(max(0, self.committed(segment) - self.course.versions + 1))
+            newest = set(range(self.committed(segment) + 1)) - set(wanted)
+            if not newest <= kept:
+                raise Defect(f"the versions {newest - kept} of '{segment}' are gone")
+        for batch in kept:
+            for operator, version in manifests.load(batch).versions.items():
+                for file in version.files:
+                    if f"/ck/state/{operator}/{file.name}" not in self.disk.files:
+                        raise Defect(f"version {batch} of '{segment}' has lost {file.name}")
 
     def _state(self, operator: str, segment: str) -> list[dict]:
         place = Checkpoint(Durable(URL))
@@ -467,7 +492,15 @@ class Driver:
             )
             allocation = NextAllocation(segment.nodes, 2)
             runs.append(
-                Transactions(segment, self.place, allocation, counts, lease, self._clean_later)
+                Transactions(
+                    segment,
+                    self.place,
+                    allocation,
+                    counts,
+                    lease,
+                    self._clean_later,
+                    rule=KeptVersions.asked(self.world.course.versions),
+                )
             )
         for run in runs:
             run.prepare()

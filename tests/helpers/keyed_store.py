@@ -94,13 +94,16 @@ class Store:
                 self.durable_bytes += state.reads.durable_bytes
         after = version.after(changes, self._newest_us(rows), self.bound.delay_us, at_us=at_us)
         self.manifests.commit(batch_id, {"op": after})
-        kept = range(max(0, batch_id - KEPT + 1), batch_id + 1)
-        self.manifests.clean(batch_id, [self.manifests.read(batch, {}) for batch in kept])
+        self.clean(batch_id)
         return {
             "output": pa.concat_tables(outputs),
             "late_rows": late_rows,
             "late": pa.concat_tables(late),
         }
+
+    def clean(self, batch_id: int) -> None:
+        kept = range(max(0, batch_id - KEPT + 1), batch_id + 1)
+        self.manifests.clean(batch_id, [self.manifests.read(batch, {}) for batch in kept])
 
     def _newest_us(self, rows: pa.Table) -> dict[str, int]:
         if self.bound.event_time is None:

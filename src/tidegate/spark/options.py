@@ -216,6 +216,14 @@ class StartOptions(ControlOptions, total=False):
             " once the checkpoint has begun."
         ),
     ]
+    versions: Annotated[
+        int | str,
+        Option(
+            "How many versions of the state are kept, or for how long, such as '7 days': then up to"
+            " 60 of that time. `tidegate savepoint --version N` goes back to one.",
+            3,
+        ),
+    ]
     renamed: Annotated[
         Mapping[str, str] | None,
         Option("Keyed operators that have another name than in the checkpoint: {'old': 'new'}."),

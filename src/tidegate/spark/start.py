@@ -57,6 +57,7 @@ from tidegate.spark.savepoint.restore import origin_of, restore
 from tidegate.spark.shared_checkpoint import check_shared
 from tidegate.spark.state.cache_place import CachePlace, check_cache, remove_caches
 from tidegate.spark.state.files import Durable
+from tidegate.spark.state.kept_versions import KeptVersions
 from tidegate.spark.state.location import location_of
 from tidegate.spark.trigger import Trigger
 from tidegate.spark.warm_up import warm_up
@@ -81,6 +82,7 @@ def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run
     trigger.check(graph)
     _check_idle_after(given["idle_after"])
     _check_counts(given)
+    KeptVersions.asked(given["versions"])
     session = _session(graph)
     checkpoint = known_to(session, checkpoint)
     with _usable(checkpoint):
@@ -241,6 +243,7 @@ def _owned(
             cleaner,
             pipeline=graph.name,
             idle_after_us=round(parse_duration(given["idle_after"]) * 1e6),
+            rule=KeptVersions.asked(given["versions"]),
         )
         part.prepare()
         segments[segment.name] = part

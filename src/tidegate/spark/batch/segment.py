@@ -34,6 +34,7 @@ from tidegate.spark.owner.lease import Lease
 from tidegate.spark.shedding.ledger import Ledger, SourceTotals, Totals
 from tidegate.spark.sinks.of_format import FormatSink, sink_of
 from tidegate.spark.state.event_times import IDLE_US
+from tidegate.spark.state.kept_versions import KeptVersions
 
 _log = logging.getLogger("tidegate.batch")
 _RECORDS_PER_BLOCK = 1 << 17
@@ -60,6 +61,8 @@ class SegmentRun:
     """The name of the pipeline, for log lines."""
     idle_after_us: int = IDLE_US
     """From when on a source without rows does not hold back the watermark."""
+    rule: KeptVersions = field(default_factory=KeptVersions)
+    """Which versions of the state are kept."""
     results: BoundedMemory[BatchResult] = field(default_factory=remembered_results)
     stopping: bool = False
     busy: Lock = field(default_factory=Lock)
@@ -106,6 +109,7 @@ class SegmentRun:
             self.lease,
             self.cleaner.later,
             self.idle_after_us,
+            self.rule,
         )
 
     @property

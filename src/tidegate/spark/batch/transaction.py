@@ -17,6 +17,7 @@ from tidegate.spark.batch.channel import Log
 from tidegate.spark.batch.checkpoint import Checkpoint
 from tidegate.spark.batch.committed import newest_committed
 from tidegate.spark.batch.next_allocation import NextAllocation
+from tidegate.spark.batch.older_versions import OlderVersions, tidy_older
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan, Plans
 from tidegate.spark.batch.report import TaskReport, newest_of
 from tidegate.spark.batch.step import Step, Steps
@@ -24,6 +25,7 @@ from tidegate.spark.owner.lease import Lease
 from tidegate.spark.shedding.ledger import SourceTotals
 from tidegate.spark.state.event_times import ALL, IDLE_US
 from tidegate.spark.state.files import Durable
+from tidegate.spark.state.kept_versions import KeptVersions
 from tidegate.spark.state.manifest import KEPT, Manifest, Manifests
 from tidegate.spark.state.version import Version
 
@@ -92,12 +94,21 @@ class Transactions:
     not raise, and a batch does not wait for it."""
     idle_after_us: int = IDLE_US
     """From when on a source without rows does not hold back the watermark."""
+    rule: KeptVersions = field(default_factory=KeptVersions)
+    """Which versions of the state are kept."""
     _current: tuple[int, Manifest] | None = None
     """The last batch that is known to be committed, and what the segment has after it."""
+    _older: OlderVersions | None = None
+    """The older versions, where more are kept than a restart needs."""
     _fresh: bool = True
     """Whether this run has not run a batch yet: an earlier run may have begun or committed it."""
     _recent: deque[Mapping[str, Version]] = field(default_factory=lambda: deque(maxlen=KEPT + 1))
     """The versions of the last batches: those that are kept, and the one before them."""
+
+    def __post_init__(self) -> None:
+        if not self.rule.is_default:
+            folder = self.checkpoint.segment(self.segment.name)
+            self._older = OlderVersions(folder, self.manifests, self.rule)
 
     @property
     def plans(self) -> Plans:
@@ -270,7 +281,9 @@ class Transactions:
 
     def _clean(self, batch_id: int, recent: tuple[Mapping[str, Version], ...]) -> None:
         """Remove what nobody can need after the commit of a batch."""
-        if len(recent) >= KEPT:
+        if self._older is not None:
+            self._older.clean(batch_id)
+        elif len(recent) >= KEPT:
             fallen = recent[0] if len(recent) > KEPT else None
             self.manifests.clean(batch_id, recent[-KEPT:], fallen)
         self.plans.clean(batch_id)
@@ -281,6 +294,7 @@ class Transactions:
     def _tidy(self) -> None:
         """After a start, remove what earlier runs left behind."""
         self.manifests.tidy()
+        tidy_older(self.checkpoint.segment(self.segment.name), self.manifests)
         for write in self.segment.writes:
             log = Log(self.checkpoint.channel(write.channel.name))
             log.sweep(log.length() - 1)

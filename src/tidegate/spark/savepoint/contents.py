@@ -14,6 +14,7 @@ from tidegate.spark.batch.channel import POSITION, Log
 from tidegate.spark.batch.checkpoint import Checkpoint
 from tidegate.spark.batch.committed import newest_batch
 from tidegate.spark.batch.kept_names import KEPT_AS
+from tidegate.spark.batch.older_versions import older
 from tidegate.spark.kafka.reference import RecordsReference
 from tidegate.spark.state.files import Durable, Missing
 from tidegate.spark.state.manifest import Manifests
@@ -21,6 +22,7 @@ from tidegate.spark.state.version import Version
 
 _ALONG = ("learned.json",)
 """Files of the checkpoint itself that a start reads if they are there."""
+_LOGS = ("offsets", "commits")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +34,19 @@ class Item:
     name: str
     size_bytes: int | None = None
     """None where nobody has noted how large it has to be."""
+    source: str | None = None
+    """Its path in the checkpoint, if it is another one there."""
 
     @property
     def path(self) -> str:
         """Its path, relative to the checkpoint."""
         return f"{self.folder}/{self.name}" if self.folder else self.name
 
-    def within(self, root: Durable) -> Durable:
-        """Its directory below this one."""
-        return root.below(self.folder) if self.folder else root
+    @property
+    def found(self) -> tuple[str, str]:
+        """Its directory and name in the checkpoint."""
+        folder, _, name = (self.source or self.path).rpartition("/")
+        return folder, name
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +75,10 @@ def contents(
         batch = newest_batch(Checkpoint(root), segment) if last is None else last
         batches[segment] = batch
         small += _of_segment(root, segment, batch, last)
-        for operator, version in _versions(root, segment, batch).items():
+        versions = _versions(root, segment, batch)
+        if last is not None and last >= 0:
+            _refuse_earlier(description, description["segments"][segment], versions, last)
+        for operator, version in versions.items():
             if operator in kept:
                 folder = f"state/{operator}"
                 state += [Item(folder, file.name, file.size_bytes) for file in version.files]
@@ -86,11 +95,28 @@ def _versions(root: Durable, segment: str, batch: int) -> Mapping[str, Version]:
     return Manifests(place.segment(segment).below("manifests"), place.states).load(batch).versions
 
 
+def _refuse_earlier(
+    description: Mapping[str, Any], names: list[str], versions: Mapping[str, Version], batch: int
+) -> None:
+    """Refuse a version from before an operator's state got the name that it is kept under now."""
+    for name in names:
+        kept = description["operators"][name].get(KEPT_AS, name)
+        if kept != name and kept not in versions:
+            raise AskedWrongly(
+                f"version {batch} is older than the state of operator '{name}', which was dropped "
+                "or resharded since; give a newer version"
+            )
+
+
 def _of_segment(root: Durable, segment: str, batch: int, last: int | None) -> Iterator[Item]:
     """Plans, counts, the manifest, and Spark's logs, as far as a start after `batch` needs them."""
     folder = f"segments/{segment}"
     if batch >= 0:
         yield Item(f"{folder}/manifests", f"{batch:010d}.json")
+    if last is not None and (saved := older(root.below(folder), batch)).exists("complete"):
+        yield from _of_older(f"{folder}", f"{folder}/older/{batch:010d}", saved.names())
+        yield from _of_spark(root, f"{folder}/spark", batch, last, logs=())
+        return
     for kind, first in (("plans", batch), ("counts", batch)):
         for name in root.below(f"{folder}/{kind}").names():
             number = int(name[:10]) if name[:10].isdigit() else -1
@@ -99,12 +125,23 @@ def _of_segment(root: Durable, segment: str, batch: int, last: int | None) -> It
     yield from _of_spark(root, f"{folder}/spark", batch, last)
 
 
-def _of_spark(root: Durable, folder: str, batch: int, last: int | None) -> Iterator[Item]:
+def _of_older(folder: str, where: str, names: list[str]) -> Iterator[Item]:
+    """What was copied for an older version, under the names that it had."""
+    for name in names:
+        kind, dash, rest = name.partition("-")
+        if dash:
+            there = f"{folder}/spark/{kind}" if kind in _LOGS else f"{folder}/{kind}"
+            yield Item(there, rest, source=f"{where}/{name}")
+
+
+def _of_spark(
+    root: Durable, folder: str, batch: int, last: int | None, logs: tuple[str, ...] = _LOGS
+) -> Iterator[Item]:
     """Spark's own checkpoint: of its two logs the newest entries, of the sources everything.
 
     The logs come first. So the sources have whatever the offsets speak of.
     """
-    for log in ("offsets", "commits"):
+    for log in logs:
         entries = [int(n) for n in root.below(f"{folder}/{log}").names() if n.isdigit()]
         wanted = [n for n in entries if n >= batch - 1 and (last is None or n <= last)]
         if last is not None and log == "offsets" and last >= 0 and last not in wanted:
@@ -115,7 +152,7 @@ def _of_spark(root: Durable, folder: str, batch: int, last: int | None) -> Itera
         yield from (Item(f"{folder}/{log}", str(n)) for n in wanted)
     yield from (Item(folder, name) for name in root.below(folder).names())
     for name in root.below(folder).directories():
-        if name not in ("offsets", "commits"):
+        if name not in _LOGS:
             yield from _all(root, f"{folder}/{name}")
 
 

@@ -45,12 +45,15 @@ def copy_all(
 def copy_one(source: Durable, target: Durable, item: Item, noted: Copied | None = None) -> Copied:
     """Copy a file; an error if it has another size, or another content than was noted."""
     size, checksum = 0, 0
-    with item.within(target).writing(item.name) as stream:
-        for block in blocks(item.within(source), item.name):
+    folder, name = item.found
+    there = source.below(folder) if folder else source
+    here = target.below(item.folder) if item.folder else target
+    with here.writing(item.name) as stream:
+        for block in blocks(there, name):
             size += len(block)
             checksum = zlib.crc32(block, checksum)
             stream.write(block)
-        where = item.within(source).path(item.name)
+        where = there.path(name)
         if item.size_bytes is not None and size != item.size_bytes:
             raise Differs(
                 f"the file {where} has {size} bytes, expected {item.size_bytes}; nothing was "

@@ -7,7 +7,8 @@ after a commit, never before.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from bisect import bisect
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tidegate.errors import AskedWrongly, TidegateError
@@ -179,6 +180,34 @@ class Manifests:
         self.directory.remove_all(_name(batch) for batch in old)
         if batch_id % _SWEEP_EVERY == 0:
             self.sweep(batch_id - KEPT, live)
+
+    def at_us(self, batch_id: int) -> int | None:
+        """The clock of a committed batch; None in a segment without state."""
+        clocks = [version.at_us for version in self.load(batch_id).versions.values()]
+        return max((us for us in clocks if us is not None), default=None)
+
+    def thin(self, committed: Sequence[int], kept: Collection[int], batch_id: int) -> None:
+        """Remove the versions of these batches, oldest first, that are not to be kept.
+
+        A file is in all versions from the one that made it to the last one that needs it. So a
+        file of a version that goes is needed if the nearest older or newer one that stays has it.
+        """
+        staying = sorted(kept)
+        gone = [batch for batch in committed if batch not in kept]
+        for batch in gone:
+            place = bisect(staying, batch)
+            beside = [self._names(one) for one in staying[max(0, place - 1) : place + 1]]
+            for operator, names in self._names(batch).items():
+                live = set().union(*(one.get(operator, set()) for one in beside))
+                self.state.below(operator).remove_all(names - live)
+        # The state files go first: after a crash in between, the manifest still names the rest.
+        self.directory.remove_all(_name(batch) for batch in gone)
+        if batch_id % _SWEEP_EVERY == 0:
+            every: dict[str, set[str]] = {}
+            for batch in staying:
+                for operator, names in self._names(batch).items():
+                    every.setdefault(operator, set()).update(names)
+            self.sweep(batch_id - KEPT, every)
 
     def sweep(self, until_batch: int, live: Mapping[str, set[str]]) -> None:
         """Remove files of failed attempts: old files that no kept version names."""

@@ -110,6 +110,15 @@ def test_of_an_older_version_it_has_nothing_that_came_later(made, tmp_path):
         make_savepoint(str(made.root), str(tmp_path / "other"), version=2)
 
 
+def test_a_version_from_before_the_state_was_resharded_is_refused(made, tmp_path):
+    path = made.root / "pipeline.json"
+    said = json.loads(path.read_text())
+    said["operators"]["sums"]["kept_as"] = "sums.2"
+    path.write_text(json.dumps(said))
+    with pytest.raises(AskedWrongly, match="version 3 is older than the state of operator 'sums'"):
+        saved(made, tmp_path, version=3)
+
+
 def test_a_checkpoint_that_begins_with_it_is_the_one_that_was_saved(made, tmp_path):
     for name in ("learned.json", "records.jsonl"):
         made.write(name, b"{}")
