@@ -9,11 +9,12 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 ENV := env -u PYTHONPATH -u PYTHONHOME
 CODE := src tests benchmarks $(wildcard examples)
 
-.PHONY: help setup demo test unit apps faults chaos clusters soak lint docs reference bench java python clean
+.PHONY: help setup demo test test-oldest run-oldest unit apps faults chaos clusters soak lint docs reference bench java python clean
 
 help:
 	@echo "make demo    a pipeline on Spark under a surge, 90 seconds (ARGS='--seconds 30' adds options)"
 	@echo "make test    all tests: units, simulations, the live page in a browser, Spark"
+	@echo "make test-oldest  the unit tests and some of Spark's on the oldest PySpark (.venv-oldest)"
 	@echo "make unit    the tests of single parts, without Spark"
 	@echo "make apps    the papers' applications on Spark, each checked against its reference"
 	@echo "make faults  many seeds of the commit protocol under imitated faults (SEEDS=100000)"
@@ -37,6 +38,18 @@ test: $(VENV)/.dev java
 	@$(ENV) $(BIN)/python -m pytest tests/unit tests/simulations tests/browser -n 2 --dist worksteal $(ARGS)
 	@$(ENV) $(BIN)/python -m pytest tests/faults -n 2 --dist worksteal $(ARGS)
 	@$(ENV) $(BIN)/python -m pytest tests/spark -m 'not experiment' -n 2 --dist worksteal $(ARGS)
+
+# The oldest PySpark, in an environment of its own: the units, and what of Spark differs by release.
+OLDEST_SPARK := tests/spark/batch/test_elastic.py tests/spark/batch/test_parts.py \
+	tests/spark/batch/test_preview.py tests/spark/shedding/test_draw.py tests/spark/sources \
+	tests/spark/test_warm_up.py tests/spark/loop/test_control_loop.py
+test-oldest:
+	@$(MAKE) -s VENV=.venv-oldest run-oldest ARGS='$(ARGS)'
+
+run-oldest: $(VENV)/.oldest java
+	@$(compiled)
+	@$(ENV) $(BIN)/python -m pytest tests/unit -n 2 --dist worksteal $(ARGS)
+	@$(ENV) $(BIN)/python -m pytest $(OLDEST_SPARK) -m 'not experiment' $(ARGS)
 
 unit: $(VENV)/.dev
 	@$(compiled)
@@ -87,7 +100,7 @@ setup: $(VENV)/.dev java
 	@$(compiled)
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-oldest .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV)/.base: | python
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { \
@@ -104,6 +117,11 @@ $(VENV)/.runtime: requirements.lock | $(VENV)/.base
 
 $(VENV)/.dev: requirements-dev.lock | $(VENV)/.base
 	@$(call install,requirements-dev.lock)
+	@touch $@
+
+$(VENV)/.oldest: requirements-oldest.lock $(VENV)/.dev
+	@echo "installing the oldest PySpark into $(VENV)"
+	@$(call pip,requirements-oldest.lock) --no-deps
 	@touch $@
 
 define pip

@@ -1,4 +1,8 @@
-"""`tidegate bench`: runs a benchmark of the checkout and prints what it measured."""
+"""`tidegate bench`: runs a benchmark and prints what it measured.
+
+Benchmarks are no part of the library: nothing imports them. They are in the checkout, and a wheel
+brings them in a folder of its own, which is put on the import path only when one is run.
+"""
 
 import ast
 import importlib.util
@@ -15,6 +19,8 @@ from tidegate.benching import Bench, Options
 from tidegate.commands.output import Json, print_json, print_line, print_table, progress
 from tidegate.errors import AskedWrongly, TidegateError, nearest
 
+SHIPPED = "shipped"
+"""The folder of the installed package that a wheel brings beside the library."""
 FREE_OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True}
 """Allows `--key value` options that only the benchmark knows."""
 
@@ -29,8 +35,7 @@ def bench(
 ) -> None:
     """Run one of Tidegate's own benchmarks, and say which of its aims were met.
 
-    Without a name it lists them. Benchmarks are in the repository, so this needs a checkout. Other
-    --KEY VALUE options go to the benchmark.
+    Without a name it lists them. Other --KEY VALUE options go to the benchmark.
     """
     known = _benchmarks()
     if name == "list":
@@ -41,7 +46,7 @@ def bench(
     extra = _pairs(context.args)
     with progress(f"bench {name}") as shown:
         options = Options(quick=quick, say=shown.say, progress=shown.progress, extra=extra)
-        answer = _load(known[name])(options)
+        answer = _load(name, known[name])(options)
     if json:
         print_json(asdict(answer))
     else:
@@ -49,23 +54,24 @@ def bench(
 
 
 def _benchmarks() -> dict[str, Path]:
-    """The benchmarks in the checkout of this package, or else in the current directory."""
-    here = Path(tidegate.__file__).resolve().parents[2] / "benchmarks"
-    for directory in (here, Path.cwd() / "benchmarks"):
-        if directory.is_dir():
-            files = sorted(directory.glob("[!_]*.py"))
+    """The benchmarks of this package's checkout, of its wheel, or in the current directory."""
+    package = Path(tidegate.__file__).resolve().parent
+    checkout, wheel = package.parents[1], package / SHIPPED
+    for root in (checkout, wheel, Path.cwd()):
+        files = sorted((root / "benchmarks").glob("[!_]*.py"))
+        if files:
             return {file.stem: file for file in files}
     raise TidegateError(
-        "the benchmarks are in the repository and not in the installed package; run this "
-        "from a checkout."
+        "this installation has no benchmarks: install a wheel of Tidegate, or run this from a"
+        " checkout"
     )
 
 
-def _load(path: Path) -> Any:
+def _load(name: str, path: Path) -> Any:
     """The `run` function of a benchmark.
 
-    A benchmark may import helpers from a folder beside it, as `benchmarks.FOLDER`, so the checkout
-    goes on the import path.
+    A benchmark may import helpers from a folder beside it, as `benchmarks.FOLDER`, so the directory
+    above goes on the import path. Some compare with other projects, which users need not have.
     """
     checkout = str(path.parents[1])
     if checkout not in sys.path:
@@ -73,7 +79,16 @@ def _load(path: Path) -> Any:
     spec = importlib.util.spec_from_file_location(f"benchmarks.{path.stem}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] in ("tidegate", "benchmarks"):
+            raise
+        package = error.name.partition(".")[0]
+        raise TidegateError(
+            f"the benchmark '{name}' needs the package '{package}', which is not installed; install"
+            f" it, or all that benchmarks compare with by the extra tidegate[dev]"
+        ) from error
     return module.run
 
 

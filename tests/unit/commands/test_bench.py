@@ -80,3 +80,22 @@ def test_outside_a_checkout(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> 
     run = CliRunner().invoke(app, ["bench", "list"])
     assert isinstance(run.exception, TidegateError)
     assert "from a checkout" in str(run.exception)
+
+
+def test_a_wheel_brings_them_in_a_folder_of_its_own(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    shipped = checkout / "src" / "tidegate" / "shipped"
+    shipped.mkdir(parents=True)
+    (checkout / "benchmarks").rename(shipped / "benchmarks")
+    monkeypatch.chdir(checkout / "src")
+    run = CliRunner().invoke(app, ["bench", "count", "--json", "--word", "x"])
+    assert run.exit_code == 0 and json.loads(run.stdout)["bench"] == "count"
+
+
+def test_what_a_benchmark_compares_with_is_named_where_it_is_missing(checkout: Path) -> None:
+    (checkout / "benchmarks" / "peer.py").write_text('"""Peer."""\nimport no_such_peer.part\n')
+    run = CliRunner().invoke(app, ["bench", "peer"])
+    assert isinstance(run.exception, TidegateError)
+    assert "the benchmark 'peer' needs the package 'no_such_peer'" in str(run.exception)
