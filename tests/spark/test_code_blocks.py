@@ -76,7 +76,6 @@ GIVEN: dict[str, Callable[[SparkSession], Names]] = {
     "runbook.md": with_run,
     "time.md": in_shop,
     "bad-rows.md": in_shop,
-    "jobs.md": in_shop,
     "shedding.md": lambda spark: {"clicks": clicks(spark), "parse": parse},
 }
 """What a page speaks of as the reader's own."""
