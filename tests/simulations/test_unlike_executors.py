@@ -11,13 +11,14 @@ from tidegate.control.bounds import Bounds
 from tidegate.control.controller import Controller
 from tidegate.control.learning.executor_speeds import ExecutorSpeeds
 from tidegate.control.measurement import Measurement
+from tidegate.control.record import Record
 from tidegate.control.target import Target
 from tidegate.sim.microbatch.cluster import ClusterWorld
 from tidegate.sim.microbatch.outcome import Outcome
 from tidegate.sim.microbatch.pipeline import simulate
 from tidegate.sim.microbatch.world import SimulatedSegment, Stage, World
 from tidegate.view.explain import explain
-from tidegate.workload.profile import constant
+from tidegate.workload.profile import constant, steps
 
 
 class Blind(ExecutorSpeeds):
@@ -80,6 +81,28 @@ def test_fewer_cores_are_asked_for_than_where_all_nodes_count_as_alike() -> None
     dealt, even = run(KEYED, most=16, seconds=180.0), run(KEYED, most=16, blind=True, seconds=180.0)
     assert latency_s(dealt) < 3.0
     assert dealt.core_seconds < 0.8 * even.core_seconds
+
+
+def test_the_slow_node_goes_first_when_cores_are_released() -> None:
+    """After a surge fewer nodes are enough, and the slow ones are among the oldest."""
+    load = steps([(0.0, 300.0), (60.0, 60.0)])
+    world = World(
+        segments=(SimulatedSegment(fixed_s=0.3, stages=(KEYED,)),),
+        profile=load,
+        seconds=180.0,
+        cores=12,
+        cluster=ClusterWorld(nodes=8, cores_each=2, grant_s=5.0, speeds=(1.0, 0.2, 1.0, 1.0)),
+    )
+    assembly = Assembly(target=Target(3.0), bounds=Bounds(2, 16), cores_per_executor=2)
+    outcome = simulate(world, new_controller(assembly))
+    fewer = [one for one in outcome.records if one.acted and one.decision.release_first]
+    assert fewer and "which is the slowest, goes first" in fewer[0].decision.reason
+    assert set(fewer[0].decision.release_first) <= {"node 2", "node 6"}
+    left = {
+        name for one in outcome.records[-60:] for name in one.measurement.operators[0].executors
+    }
+    assert left and not left & {"node 2", "node 6"}
+    assert Record.from_json(fewer[0].to_json()).decision == fewer[0].decision
 
 
 def test_rows_of_a_map_are_dealt_by_the_default_policy_too() -> None:

@@ -32,6 +32,7 @@ from tidegate.control.drs_options import drs_options
 from tidegate.control.effect.only_with_effect import OnlyWithEffect
 from tidegate.control.effect.scale_outs import ScaleOutWatch
 from tidegate.control.executors.executor_notes import ExecutorNotes
+from tidegate.control.executors.slow_first import SlowFirst
 from tidegate.control.executors.with_memory import WithMemory
 from tidegate.control.flow.bottleneck import BottleneckFinder
 from tidegate.control.flow.policy import FlowPolicy
@@ -100,6 +101,8 @@ def _controller(assembly: Assembly, model: PipelineModel) -> Controller:
     policy = OnlyWithEffect(WithinShare(policy), effects)
     if policy.name not in _NOT_DEALT:
         policy = WithDeals(policy)
+    speeds = ExecutorSpeeds()
+    policy = SlowFirst(policy, speeds)
     policy = WithMemory(policy, assembly.cores_per_executor)
     if assembly.shed is not None:
         policy = SheddingPolicy(
@@ -111,7 +114,6 @@ def _controller(assembly: Assembly, model: PipelineModel) -> Controller:
             classes=assembly.classes,
             shed_backlog=assembly.shed_backlog,
         )
-    speeds = ExecutorSpeeds()
     return Controller(
         policy,
         bounds=assembly.bounds,

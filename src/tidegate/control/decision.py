@@ -21,6 +21,8 @@ class Decision:
     deal: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """Shares of the rows for the tasks of maps that have tasks of their own, which then stay on
     their executors. Empty shares: rows are dealt in turn again, and tasks run anywhere."""
+    release_first: tuple[str, ...] = ()
+    """Executors to release before others where there are too many: the slow ones, slowest first."""
     parts: Mapping[str, int] = field(default_factory=dict)
     """In how many parts, one after the other, each task of a keyed operator works on its rows, so
     that they fit into its memory; 1: in one."""

@@ -168,6 +168,7 @@ def _decision(document: dict[str, Any]) -> Decision:
     }
     deal = {name: tuple(shares) for name, shares in document.get("deal", {}).items()}
     notes = tuple(document["notes"])
+    document["release_first"] = tuple(document.get("release_first", ()))
     return Decision(**{**document, "moves": moves, "deal": deal, "notes": notes})
 
 

@@ -8,7 +8,7 @@ of it follows from the seed.
 
 import heapq
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -163,11 +163,17 @@ class SimulatedCluster:
         at_s, _, happens = heapq.heappop(self._events)
         return happens(at_s)
 
-    def ask(self, cores: int, at_s: float) -> None:
-        """Ask for this many cores in all; those that are too many are released, newest first."""
+    def ask(self, cores: int, at_s: float, first: Sequence[str] = ()) -> None:
+        """Ask for this many cores in all; those that are too many are released, newest first.
+
+        Nodes that are named `first` go before others.
+        """
         self._target = self._nodes_for(cores)
         while self._coming and len(self._up) + len(self._coming) > self._target:
             self._coming.popitem()
+        for number in [number for number in self._up if f"node {number}" in first]:
+            if len(self._up) > self._target:
+                del self._up[number]
         while len(self._up) > self._target:
             self._up.popitem()
         self._waiting = [one for one in self._waiting if one[0] <= self._target]

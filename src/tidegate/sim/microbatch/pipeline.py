@@ -156,7 +156,7 @@ class PipelineSimulation:
         """Act on a decision: cores after `grant_s`, the rest from each segment's next batch on."""
         self._keep = self._keep.decided(decision).promised(self._world.worths)
         if decision.cores is not None and self.cluster is not None:
-            self.cluster.ask(decision.cores, self._now_s)
+            self.cluster.ask(decision.cores, self._now_s, decision.release_first)
             self._asked, self._granted = self.cluster.asked, max(self.cluster.cores, 1)
         elif decision.cores is not None:
             self._asked = decision.cores

@@ -154,6 +154,8 @@ class ControlLoop(Ticker):
             self._run.preview(operator, begins)
         if decision.keep is not None or decision.keep_by_class:
             self._run.keep_from_now(self._run.keep().decided(decision))
+        if decision.release_first and self._part is not None:
+            self._part.release_first(decision.release_first)
         if decision.cores is not None:
             self.negotiator.ask(decision.cores)
 

@@ -1,7 +1,7 @@
 """Requests cores and gives them back (the negotiator of DRS, section IV-B)."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
@@ -157,6 +157,8 @@ class ExecutorNegotiator:
         self._waiting: list[tuple[int, float]] = []
         """Requests not granted yet, oldest first: total executors, and the time of the request."""
         self.grant_s: float | None = None
+        self._first: list[str] = []
+        """Executors that go before others, by Spark's numbers."""
         self._adopts = 0 if most is None else most // cores_per_executor
         """While nothing has been requested: how many executors are taken over as they come."""
         if self._wanted != (_target(session) or len(self._staying())):
@@ -206,8 +208,16 @@ class ExecutorNegotiator:
             self._waiting.append((self._wanted, self._clock()))
 
     def let_go(self) -> None:
-        """Release surplus executors, newest first, at the next batch boundary."""
+        """Release surplus executors at the next batch boundary: slow ones, then the newest."""
         self._release.let_go(self._surplus)
+
+    def release_first(self, executors: Sequence[str]) -> None:
+        """Release these before others, if any is released; named as their tasks name them.
+
+        Where Spark's number cannot be told from such a name, as on YARN, the order stays as it is.
+        """
+        numbers = [spark_number(name) for name in executors]
+        self._first = [number for number in numbers if number is not None]
 
     def close(self) -> None:
         """Release nothing any more."""
@@ -249,7 +259,9 @@ class ExecutorNegotiator:
         there = self._adopted()
         if self._warm is not None and self._warm.busy:
             return []
-        return _newest_first(there)[: max(0, len(there) - self._wanted)]
+        slow = [one for one in self._first if one in there]
+        rest = [one for one in _newest_first(there) if one not in slow]
+        return [*slow, *rest][: max(0, len(there) - self._wanted)]
 
     def _executors_for(self, cores: int) -> int:
         return max(1, -(-cores // self._per_executor))
@@ -339,6 +351,18 @@ def _target(session: SparkSession) -> int:
     if parse_master(str(session.sparkContext.master)).url.startswith(("local-cluster", "spark:")):
         return (cores_there(session) or 0) // cores_per_executor(session)
     return int(session.sparkContext.getConf().get("spark.executor.instances") or _DEFAULT_INSTANCES)
+
+
+def spark_number(executor: str) -> str | None:
+    """Spark's number of an executor, by the host and the working directory that its tasks tell.
+
+    A standalone worker calls the directory by the number. On Kubernetes the host is the pod.
+    """
+    host, _, directory = executor.partition(":")
+    for end in (directory.rstrip("/").rpartition("/")[2], host.rpartition("-exec-")[2]):
+        if end.isdecimal():
+            return end
+    return None
 
 
 def _newest_first(executors: list[str]) -> list[str]:

@@ -7,7 +7,7 @@ when its control loop starts and leaves it when it stops.
 """
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -291,6 +291,11 @@ class Part:
     def overdue(self) -> Overdue | None:
         """The request that was not granted in time; None if there is none."""
         return self.pool.overdue()
+
+    def release_first(self, executors: Sequence[str]) -> None:
+        """Release these executors before others, by the names that their tasks give them."""
+        if self.pool.executors is not None:
+            self.pool.executors.release_first(executors)
 
     def close(self) -> None:
         """Do nothing: other pipelines may still need the pool, which ends with the last of them."""

@@ -8,6 +8,7 @@ from tests.helpers.fake_cluster import FakeCluster, at_once
 from tidegate.control.assemble import new_controller
 from tidegate.control.bounds import Bounds
 from tidegate.control.effect.only_with_effect import OnlyWithEffect
+from tidegate.control.executors.slow_first import SlowFirst
 from tidegate.control.executors.with_memory import WithMemory
 from tidegate.control.flow.with_deals import WithDeals
 from tidegate.control.measurement import Overdue
@@ -20,6 +21,7 @@ from tidegate.spark.loop.negotiate import (
     ExecutorNegotiator,
     UntouchedExecutors,
     executors_expected,
+    spark_number,
 )
 from tidegate.spark.loop.patience import Answered
 from tidegate.spark.options import StartOptions, filled
@@ -258,13 +260,30 @@ def test_a_pipeline_on_a_cluster_is_refused_what_cannot_be(master, conf, cores, 
         assembled(FakeCluster(1, master=master, **given), cores)
 
 
+def test_slow_executors_are_released_before_newer_ones() -> None:
+    cluster = FakeCluster(executors=6)
+    found = negotiator(cluster, 6)
+    found.release_first(("b:/work/app-1/2", "c:/work/container_01_000009", "d:/work/app-1/77"))
+    found.ask(4)
+    found.let_go()
+    assert cluster.killed == ["2", "5"], "executor 77 is not there, and YARN's has no number"
+
+
+def test_the_number_of_an_executor() -> None:
+    assert spark_number("host:/spark/work/app-20/17") == "17"
+    assert spark_number("ads-5f-exec-3:/opt/spark/work-dir") == "3"
+    assert spark_number("host:/yarn/container_01_000002") is None
+    assert spark_number("node 4") is None
+
+
 def test_a_pipeline_asks_for_whole_executors() -> None:
     assembly = assembled(FakeCluster(1, master="local-cluster[4,2,1024]"), (2, 8))
     assert assembly.cores_per_executor == 2
     policy = new_controller(assembly).policy
     assert policy.name == "latency"
-    assert isinstance(policy, WithMemory) and isinstance(policy.inner, WithDeals)
-    effect = policy.inner.inner
+    assert isinstance(policy, WithMemory) and isinstance(policy.inner, SlowFirst)
+    assert isinstance(policy.inner.inner, WithDeals)
+    effect = policy.inner.inner.inner
     assert isinstance(effect, OnlyWithEffect) and isinstance(effect.inner, WithinShare)
     assert isinstance(effect.inner.inner, WholeExecutors)
 
