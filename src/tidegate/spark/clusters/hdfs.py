@@ -15,6 +15,7 @@ from tidegate.spark.ports import free_ports
 
 _NAMENODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
 _DATANODE = "org.apache.hadoop.hdfs.server.datanode.DataNode"
+_FOLLOWING = "dfs.client.block.write.locateFollowingBlock"
 _ADMIN = "org.apache.hadoop.hdfs.tools.DFSAdmin"
 
 
@@ -56,6 +57,10 @@ class Hdfs:
             "fs.defaultFS": self.url,
             "dfs.namenode.http-address": f"{HOST}:{self._page}",
             "dfs.replication": 1,
+            # Who closes a file before the DataNode has reported its block waits 400 ms by default,
+            # and then twice as long each time. Files of a checkpoint are small and many.
+            f"{_FOLLOWING}.initial.delay.ms": 10,
+            f"{_FOLLOWING}.retries": 12,
         }
 
     def configure(self, directory: Path) -> None:
