@@ -17,11 +17,10 @@ from tests.helpers.crash import crash_after
 from tidegate.spark.batch.step import Step
 from tidegate.workload.keys import parse_keys
 from tidegate.workload.parse import parse_profile
-from tidegate.workload.rows import rows_between
+from tidegate.workload.rows import RowColumns, rows_between
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
 PROFILE, KEYS, SEED, SECONDS = "constant:50", "uniform:20", 7, 20.0
-OPERATORS = ("totals", "windows", "visits", "seen")
 _CRASHES_IN = 2
 
 
@@ -66,16 +65,30 @@ def flow(spark):
     return totals.cut("between").keyed("seen", tg.count(as_="n"), key="key", shards=8)
 
 
-def expected(batches: int | None = None) -> dict[str, dict[int, object]]:
-    """What the operators remember of each key when all rows are read."""
+def all_rows() -> RowColumns:
+    """All rows of the source, in their order."""
     profile = parse_profile(PROFILE)
-    rows = rows_between(profile, parse_keys(KEYS), SEED, 0, profile.count(round(SECONDS * 1000)))
+    return rows_between(profile, parse_keys(KEYS), SEED, 0, profile.count(round(SECONDS * 1000)))
+
+
+def expected(count: int | None = None) -> tuple[dict[int, int], dict[int, int]]:
+    """For each key its total and its visits, after so many rows or all of them."""
+    rows = all_rows()
     totals: dict[int, int] = defaultdict(int)
-    counts: dict[int, int] = defaultdict(int)
-    for key, seq in zip(rows.key.tolist(), rows.seq.tolist(), strict=True):
+    visited: dict[int, int] = defaultdict(int)
+    for key, seq in list(zip(rows.key.tolist(), rows.seq.tolist(), strict=True))[:count]:
         totals[key] += seq
-        counts[key] += 1
-    return {"totals": dict(totals), "visits": dict(counts)}
+        visited[key] += 1
+    return dict(totals), dict(visited)
+
+
+def expected_windows(start_ms: int) -> dict[tuple[int, int], int]:
+    """The rows of each key in each window, which is named by its start in microseconds."""
+    rows, found = all_rows(), defaultdict(int)
+    for key, us in zip(rows.key.tolist(), rows.arrival_us.tolist(), strict=True):
+        at_us = start_ms * 1000 + us
+        found[key, at_us - at_us % 2_000_000] += 1
+    return dict(found)
 
 
 def unpacked(name: str, directory: Path) -> Path:
