@@ -103,7 +103,7 @@ class Checkpoint:
         self.root.remove(_NEXT)
         return True
 
-    def _refuse_leftovers(self) -> None:
+    def refuse_leftovers(self) -> None:
         """Refuse a checkpoint that has state or batches, but no description to judge them by."""
         if self.root.exists(INDEX):
             raise AskedWrongly(
@@ -133,7 +133,7 @@ class Checkpoint:
         wanted = describe(graph)
         found = self.description() if origin is None else dict(origin)
         if found is None:
-            self._refuse_leftovers()
+            self.refuse_leftovers()
             return wanted
         try:
             require_format(found, self.root.url)

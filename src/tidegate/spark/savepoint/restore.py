@@ -28,6 +28,8 @@ def origin_of(savepoint: str | None, checkpoint: Durable) -> Savepoint | None:
         return None
     found = read_index(location_of(savepoint))
     before = _restoring(checkpoint)
+    if before is None:
+        Checkpoint(checkpoint).refuse_leftovers()
     if before is not None and before != found.made_s:
         raise AskedWrongly(
             f"the checkpoint {checkpoint.url} was about to be made of another savepoint; give that "

@@ -164,6 +164,16 @@ def test_an_incomplete_copy_goes_on_with_the_same_savepoint_only(made, tmp_path,
         origin_of(str(tmp_path / "sp2"), new)
 
 
+def test_nothing_is_mixed_with_what_is_there(made, tmp_path):
+    saved(made, tmp_path)
+    sp = str(tmp_path / "sp")
+    with pytest.raises(AskedWrongly, match="is a savepoint, which stays as it is"):
+        origin_of(sp, Durable(sp))
+    (made.root / "pipeline.json").unlink()
+    with pytest.raises(AskedWrongly, match="with the work of earlier runs, but its pipeline"):
+        origin_of(sp, made.place.root)
+
+
 def test_what_a_killed_attempt_left_is_written_again(made, tmp_path, monkeypatch):
     monkeypatch.setattr(make, "_completed", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
