@@ -9,6 +9,7 @@ import pyarrow as pa
 from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.pipelines.derived import Derived
 from tidegate.pipelines.keyed import BoundKeyed
+from tidegate.pipelines.packing import Packing
 from tidegate.pipelines.shedding import Shedding
 
 MAX_SHARDS = 1 << 16
@@ -85,6 +86,16 @@ class Keyed(Node):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merge(Node):
     """Puts branches with the same columns together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packed(Merge):
+    """Puts branches with any columns into one table, for a keyed operator with several inputs.
+
+    The inputs are those of the packing, in its order; one branch may be several of them.
+    """
+
+    packing: Packing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

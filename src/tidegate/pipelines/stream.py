@@ -1,7 +1,7 @@
 """The fluent interface of a pipeline: every step takes a stream and returns a stream."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,10 @@ from tidegate.pipelines.channels import channel_topic_of
 from tidegate.pipelines.defaults import with_defaults
 from tidegate.pipelines.derived import Derived
 from tidegate.pipelines.functions.distinct import Deduplication
+from tidegate.pipelines.functions.enrich import enrichment_of
+from tidegate.pipelines.functions.join import join_of
+from tidegate.pipelines.functions.lookup import lookup_of
+from tidegate.pipelines.functions.several import several_inputs
 from tidegate.pipelines.graph import (
     MAX_SHARDS,
     Aside,
@@ -22,12 +26,14 @@ from tidegate.pipelines.graph import (
     Map,
     Merge,
     Node,
+    Packed,
     Sink,
     Source,
 )
 from tidegate.pipelines.identity import identity_of
 from tidegate.pipelines.keyed import Clock, KeyedFunction, PlainFunction, Times, Update
 from tidegate.pipelines.on_error import Given, failed_rows, on_error_of
+from tidegate.pipelines.packing import Packing, packing_of
 from tidegate.pipelines.schema import (
     Declared,
     arrow_schema,
@@ -203,6 +209,7 @@ class Stream:
         event_time: str | None = None,
         delay: str = "0 seconds",
         on_error: Given = "fail",
+        others: "Stream | Sequence[Stream]" = (),
     ) -> "Stream":
         """Add a stateful operator: a built-in like `tg.count()`, or a function of (rows, state).
 
@@ -218,12 +225,42 @@ class Stream:
         `clock="processing"` it is when the micro-batch was planned. A function that takes a third
         argument gets the `KeyedBatch`, which says which state rows these are.
 
+        `others` are further streams with the same key columns: a function of your own is then one
+        of (rows, rows of the other stream, ..., state).
+
         With `on_error="skip"` keys on which the function raises an error are found by halving, and
         all their rows of the micro-batch are left out and counted; `failed()` has them as a stream,
         and `on_error=sink` gives them to a function of (DataFrame, batch id).
         """
         what = f"operator '{name}'"
         keys = (key,) if isinstance(key, str) else tuple(key)
+        others = (others,) if isinstance(others, Stream) else tuple(others)
+        if others:
+            packing = packing_of(
+                [self.schema, *(other.schema for other in others)],
+                [keys] * (1 + len(others)),
+                None,
+                what,
+            )
+            if timer is not None or event_time is not None:
+                raise AskedWrongly(
+                    f"{what}: timer and event_time go with one input; leave them out, or merge the "
+                    "streams before it"
+                )
+            own = several_inputs(function, packing, what, order_by)
+            return self._packed(name, packing, others).keyed(
+                name,
+                own,
+                keys,
+                state=state,
+                output=output,
+                within=within,
+                defaults=defaults,
+                shards=shards,
+                tasks=tasks,
+                ttl=ttl,
+                on_error=on_error,
+            )
         if not keys:
             raise AskedWrongly(f"{what}: give at least one key column")
         require_columns(keys, self.schema, what)
@@ -367,12 +404,8 @@ class Stream:
         """Merge this stream and others with the same columns into one."""
         if not others:
             raise AskedWrongly("merge: give at least one other stream")
+        self._require_same_pipeline(others, "merge")
         for other in others:
-            if other.graph is not self.graph:
-                raise AskedWrongly(
-                    f"merge: the stream '{other.node}' belongs to another pipeline; add its source "
-                    "with .source(...)"
-                )
             if other.schema.names != self.schema.names or other.schema.types != self.schema.types:
                 raise AskedWrongly(
                     f"merge: '{other.node}' has the columns ({_ddl(other.schema)}), expected those "
@@ -381,6 +414,84 @@ class Stream:
         names = (self.node, *(other.node for other in others))
         free = self.graph.free_name(name or "merge")
         return self._add(Merge(name=free, inputs=names, schema=self.schema))
+
+    def join(
+        self,
+        other: "Stream",
+        *,
+        key: str | list[str] | tuple[str, ...],
+        other_key: str | list[str] | tuple[str, ...] | None = None,
+        how: str = "inner",
+        within: str | tuple[str, str] | None = None,
+        event_time: str = "timestamp",
+        other_event_time: str | None = None,
+        delay: str = "0 seconds",
+        suffix: str = "_right",
+        name: str | None = None,
+        shards: int = 256,
+        tasks: Tasks = (1, None),
+        ttl: str | None = None,
+    ) -> "Stream":
+        """Join this stream and another one: rows with the same key and event times close enough.
+
+        `within="10 minutes"` is how far apart the two rows may be; two durations are how much
+        earlier and how much later the other's row may be. Without it rows match at any time, and
+        wait for ever or for `ttl`. `how` is inner, left, right or full: a row of an outer side that
+        has no match is emitted when the watermark says that none can come. Columns of the other
+        stream that this one has, too, get the `suffix`. See docs/joins.md.
+        """
+        self._require_same_pipeline((other,), "join")
+        name = self.graph.free_name(name or "join")
+        keys = (key,) if isinstance(key, str) else tuple(key)
+        others = keys if other_key is None else other_key
+        function = join_of(
+            (self.schema, other.schema),
+            (keys, (others,) if isinstance(others, str) else tuple(others)),
+            how=how,
+            within=within,
+            event_times=(event_time, other_event_time or event_time),
+            delay=delay,
+            suffix=suffix,
+            ttl=ttl,
+            what=f"operator '{name}'",
+        )
+        return self._packed(name, function.packing, (other,)).keyed(
+            name, function, keys, shards=shards, tasks=tasks, ttl=ttl
+        )
+
+    def enrich(
+        self,
+        table: "Stream | pa.Table | DataFrame",
+        *,
+        key: str | list[str] | tuple[str, ...],
+        other_key: str | list[str] | tuple[str, ...] | None = None,
+        how: str = "left",
+        suffix: str = "_right",
+        name: str | None = None,
+        shards: int = 256,
+        tasks: Tasks = (1, None),
+    ) -> "Stream":
+        """Add the columns of a table to each row, by key; `how="inner"` drops rows without one.
+
+        A table that stays as it is may be an Arrow table or a DataFrame that is no stream: it is
+        looked up where the rows are, with no shuffle. A table that changes is a stream of its rows:
+        the newest row of each key is kept as state, and rows get what it is in their micro-batch.
+        """
+        name = self.graph.free_name(name or "enrich")
+        what = f"operator '{name}'"
+        keys = (key,) if isinstance(key, str) else tuple(key)
+        asked = keys if other_key is None else other_key
+        others = (asked,) if isinstance(asked, str) else tuple(asked)
+        if not isinstance(table, Stream):
+            lookup = lookup_of(self.schema, table, keys, others, how, suffix, what)
+            return self._add(
+                Map(name=name, inputs=(self.node,), schema=lookup.output, function=lookup)
+            )
+        self._require_same_pipeline((table,), "enrich")
+        function = enrichment_of((self.schema, table.schema), (keys, others), how, suffix, what)
+        return self._packed(name, function.packing, (table,)).keyed(
+            name, function, keys, shards=shards, tasks=tasks
+        )
 
     def cut(
         self,
@@ -481,6 +592,31 @@ class Stream:
         if _starter is None:
             raise TidegateError("nothing is loaded that can run a pipeline; import tidegate")
         return _starter(self.graph, checkpoint, **options)
+
+    def _packed(self, name: str, packing: Packing, others: "Sequence[Stream]") -> "Stream":
+        """This stream and others in one table, for the operator of this name."""
+        self._require_same_pipeline(others, f"operator '{name}'")
+        return self._add(
+            Packed(
+                name=self.graph.free_name(f"{name}_inputs"),
+                inputs=(self.node, *(other.node for other in others)),
+                schema=packing.schema,
+                packing=packing,
+            )
+        )
+
+    def _require_same_pipeline(self, others: "Sequence[Stream]", what: str) -> None:
+        for other in others:
+            if not isinstance(other, Stream):
+                raise AskedWrongly(
+                    f"{what}: expected another stream of this pipeline, not a "
+                    f"{type(other).__name__}"
+                )
+            if other.graph is not self.graph:
+                raise AskedWrongly(
+                    f"{what}: the stream '{other.node}' belongs to another pipeline; add its "
+                    "source with .source(...)"
+                )
 
     def _add(self, node: Node) -> "Stream":
         self.graph.add(node)

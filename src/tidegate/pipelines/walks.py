@@ -7,7 +7,17 @@ reads the sources in front of the merge.
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from tidegate.pipelines.graph import Aside, Channel, Keyed, Map, Merge, Node, Segment, Source
+from tidegate.pipelines.graph import (
+    Aside,
+    Channel,
+    Keyed,
+    Map,
+    Merge,
+    Node,
+    Packed,
+    Segment,
+    Source,
+)
 
 
 def first_reader(segment: Segment, source: str) -> Map | Keyed | None:
@@ -118,6 +128,13 @@ def timed_source(segment: Segment, node: Node) -> Source | None:
         if isinstance(origin, Merge):
             waiting += origin.inputs
     return None
+
+
+def packed_input(segment: Segment, node: Node) -> Packed | None:
+    """What puts the inputs of an operator together, if it has several."""
+    known = _by_name(segment)
+    above = (known[name] for name in node.inputs)
+    return next((one for one in above if isinstance(one, Packed)), None)
 
 
 def timed_readers(segment: Segment) -> set[str]:

@@ -21,6 +21,7 @@ from tidegate.pipelines.graph import (
     Map,
     Merge,
     Node,
+    Packed,
     Segment,
     Sink,
     Source,
@@ -28,11 +29,18 @@ from tidegate.pipelines.graph import (
 )
 from tidegate.pipelines.origins import origins_of
 from tidegate.pipelines.schema import struct_of
-from tidegate.pipelines.walks import mixed_readers, reader_counts, sole_reader, timed_source
+from tidegate.pipelines.walks import (
+    mixed_readers,
+    packed_input,
+    reader_counts,
+    sole_reader,
+    timed_source,
+)
 from tidegate.spark.batch.anchors import ALONE, AnchorFrames, ExecutorNames
 from tidegate.spark.batch.asides import aside_of, asides_of, output_of, with_asides
 from tidegate.spark.batch.keyed_task import KeyedStage, KeyedTask
 from tidegate.spark.batch.map_task import MapStage, MapTask
+from tidegate.spark.batch.packed import packed_arrivals, packed_at_once, packed_rows
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
 from tidegate.spark.batch.preview import counted, shard_of, way_to
 from tidegate.spark.batch.rehearsed_task import RehearsedTask
@@ -54,8 +62,13 @@ INPUT = "__input"
 
 def arrival_sample(segment: Segment, node: Node, every: int) -> ArrivalSample | None:
     """How an operator notes when rows arrived; None for one that does not have to."""
+    if node.name in mixed_readers(segment):
+        return None
+    several = packed_input(segment, node)
+    if several is not None:
+        return packed_arrivals(segment, several, node, every)
     source = timed_source(segment, node)
-    if source is None or source.arrival is None or node.name in mixed_readers(segment):
+    if source is None or source.arrival is None:
         return None
     return ArrivalSample(source.arrival, every)
 
@@ -251,7 +264,9 @@ class Compiler:
         readers = self._readers
         many = len(self._segment.reads) > 1
         if made.batch is None:
-            several = many or any(readers[one.name] > 1 for one in self._segment.reads)
+            packs = (one for one in self._segment.nodes if isinstance(one, Packed))
+            apart = many and not any(self._at_once(one, plan) for one in packs)
+            several = apart or any(readers[one.name] > 1 for one in self._segment.reads)
             made.batch = made.keep(batch) if several else batch
         frame = self._frame(node, made.batch, many, made, plan, versions, anchors, executors)
         parts = self._asides(node) if isinstance(node, Map | Keyed) else {}
@@ -336,6 +351,8 @@ class Compiler:
             return self._map(node, rows, dealt, plan)
         if isinstance(node, Aside):
             return aside_of(made.parted[node.inputs[0]], node.kind, self._hidden(node.name))
+        if isinstance(node, Packed):
+            return self._packed(node, batch, many, made, plan)
         if isinstance(node, Merge):
             hidden = self._hidden(node.name)
             return _union([self._branch(name, made, hidden) for name in node.inputs])
@@ -360,6 +377,33 @@ class Compiler:
         if TRACE in hidden and TRACE not in there:
             rows = rows.withColumn(TRACE, F.lit(None).cast(SPARK_TYPE))
         return rows
+
+    def _packed(
+        self, node: Packed, batch: DataFrame, many: bool, made: "Frames", plan: BatchPlan
+    ) -> DataFrame:
+        """The rows of several inputs in one table."""
+        hidden = self._hidden(node.name)
+        if many and self._at_once(node, plan):
+            origins = self._origins.numbers if ORIGIN in hidden else None
+            return packed_at_once(node, batch, INPUT, origins)
+        branches = [self._branch(name, made, hidden) for name in node.inputs]
+        return _union(
+            [packed_rows(node, number, rows, hidden) for number, rows in enumerate(branches)]
+        )
+
+    def _at_once(self, node: Packed, plan: BatchPlan) -> bool:
+        """Whether an operator reads all sources of the segment, and nothing else does.
+
+        Then the rows are packed in one pass over the batch, where otherwise the batch is kept and
+        read once for each source.
+        """
+        names = [one.name for one in self._segment.reads]
+        return (
+            sorted(node.inputs) == sorted(names)
+            and all(self._readers[name] == 1 for name in names)
+            and TRACE not in self._hidden(node.name)
+            and not self.sources.changes_rows(plan)
+        )
 
     def _map(
         self, node: Map, rows: DataFrame, entry: OperatorPlan | None, plan: BatchPlan

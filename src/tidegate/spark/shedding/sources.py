@@ -23,7 +23,13 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantT
 from tidegate.pipelines.graph import Keyed, Map, Segment, Source
 from tidegate.pipelines.schema import struct_of
 from tidegate.pipelines.shedding import NOT_DECLARED, WEIGHT
-from tidegate.pipelines.walks import direct_keyed, first_reader, origins, sole_reader
+from tidegate.pipelines.walks import (
+    direct_keyed,
+    first_reader,
+    origins,
+    packed_input,
+    sole_reader,
+)
 from tidegate.spark.batch.plan import BatchPlan
 from tidegate.spark.batch.worker import packed
 from tidegate.spark.measure.stamps import ArrivalSample
@@ -65,6 +71,10 @@ class ShedSources:
         """Whether any source is shed in a micro-batch; then all of them count their rows."""
         return any(min(plan.keep.of(stage.classes)) < 1.0 for stage in self.stages.values())
 
+    def changes_rows(self, plan: BatchPlan) -> bool:
+        """Whether rows of a source differ from those that Spark gives: shed ones, or a weight."""
+        return self.sheds(plan) or any(stage.weight for stage in self.stages.values())
+
     def rows(self, source: Source, rows: DataFrame, plan: BatchPlan) -> DataFrame:
         """The rows of a source: shed here, or marked for the operator that sheds them."""
         stage, task = self._stage(source.name, plan), self._task(source.name, plan)
@@ -93,6 +103,8 @@ class ShedSources:
 
     def classes_counted_by(self, node: Map | Keyed) -> ShedStage | None:
         """The source whose rows an operator counts by class while nothing is shed."""
+        if packed_input(self._segment, node) is not None:
+            return None  # its rows have other columns than the source's
         read = origins(self._segment, node.name)
         if len(read) != 1 or first_reader(self._segment, read[0].name) is not node:
             return None
@@ -138,7 +150,7 @@ def shed_stage(segment: Segment, source: Source, sample_every: int) -> ShedStage
     asked = source.shedding or NOT_DECLARED
     key, shards = asked.key, asked.shards
     keyed = direct_keyed(segment, source.name)
-    if not key and keyed is not None:
+    if not key and keyed is not None and packed_input(segment, keyed) is None:
         # Without a key of its own it is counted by the shards of a keyed operator that reads it.
         key, shards = keyed.key, keyed.shards
     return ShedStage(
