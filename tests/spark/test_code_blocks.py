@@ -65,6 +65,11 @@ def in_shop(spark: SparkSession) -> Names:
     }
 
 
+def with_payments(spark: SparkSession) -> Names:
+    paid = clicks(spark).select("customer", F.col("value").alias("amount"), "timestamp")
+    return {"orders": clicks(spark), "payments": paid, "write_totals": kept}
+
+
 def with_run(spark: SparkSession) -> Names:
     run = simple_flow(spark).start("page.ckpt", target="2 seconds", cores=(1, 4))
     return {"run": run}
@@ -72,6 +77,7 @@ def with_run(spark: SparkSession) -> Names:
 
 GIVEN: dict[str, Callable[[SparkSession], Names]] = {
     "functions.md": in_shop,
+    "joins.md": with_payments,
     "overload.md": lambda spark: {"flow": simple_flow(spark)},
     "runbook.md": with_run,
     "time.md": in_shop,

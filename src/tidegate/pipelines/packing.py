@@ -44,7 +44,8 @@ class Packing:
 
     def place(self, number: int, column: str) -> str:
         """The column of the common table in which a column of an input stands."""
-        return self.places[number][self.inputs[number].names.index(column)]
+        names: list[str] = self.inputs[number].names
+        return self.places[number][names.index(column)]
 
     def rows_of(self, number: int, rows: pa.Table) -> pa.Table:
         """The rows of one input, with its own columns, in their order."""

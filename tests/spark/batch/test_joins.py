@@ -79,7 +79,7 @@ def test_a_full_join_of_two_sources_survives_rescales_and_a_crash(spark, tmp_pat
             add(batch)
             run.processAllAvailable()
         assert len(run.results()[0].of("matched")) == 2
-        noted = sum(report.stamps.count for report in run.results()[0].of("matched"))
+        noted = sum(report.stamps.rows for report in run.results()[0].of("matched"))
         assert noted == 120, "arrivals of both sources"
         crash_after(run, Step.RAN, at_batch=3)
         add(3)

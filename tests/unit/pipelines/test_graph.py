@@ -2,9 +2,10 @@
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
 from tidegate.errors import AskedWrongly, TidegateError
+from tidegate.pipelines.functions import count
 from tidegate.pipelines.graph import Channel, Graph, Map, Sink, Source
 from tidegate.pipelines.stream import pipeline
 
@@ -53,3 +54,45 @@ def test_a_channel_that_leads_straight_into_another_is_refused():
     flow.cut("one").cut("two").to(lambda frame, batch_id: None)
     with pytest.raises(AskedWrongly, match="'one' leads straight into 'two'"):
         flow.graph.check()
+
+
+class Timed:
+    """A stream with an event time."""
+
+    isStreaming = True  # noqa: N815 (Spark's name)
+    schema = StructType([StructField("k", LongType()), StructField("timestamp", TimestampType())])
+
+
+def test_a_join_is_one_operator_behind_both_inputs():
+    flow = pipeline("p", Timed())
+    other = flow.source(Timed(), name="other")
+    both = flow.join(other, key="k", within="1 minute")
+    assert both.node == "join"
+    assert both.schema.names == ["k", "timestamp", "timestamp_right"]
+    graph = both.graph
+    assert graph.nodes["join"].inputs == ("join_inputs",)
+    assert graph.nodes["join_inputs"].inputs == ("source", "other")
+    assert [segment.name for segment in graph.segments()] == ["main"]
+    again = flow.join(flow, key="k", within="1 minute", suffix="_too")
+    assert again.schema.names == ["k", "timestamp", "timestamp_too"]
+    assert graph.nodes["join_2_inputs"].inputs == ("source", "source")
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        (lambda flow: flow.join(pipeline("q", Timed()), key="k"), "belongs to another pipeline"),
+        (lambda flow: flow.join("other", key="k"), "expected another stream"),
+        (lambda flow: flow.join(flow, key="kk"), "no column 'kk'"),
+        (lambda flow: flow.keyed("n", count(), key="k", others=flow), "merge the streams"),
+        (
+            lambda flow: flow.keyed("n", len, key="k", others=[flow], order_by="k"),
+            "order_by goes with one input",
+        ),
+        (lambda flow: flow.enrich(Timed(), key="k"), "is a stream"),
+        (lambda flow: flow.enrich(flow, key=["k", "timestamp"]), "nothing to add"),
+    ],
+)
+def test_several_inputs_that_do_not_fit_are_refused(step, said):
+    with pytest.raises(AskedWrongly, match=said):
+        step(pipeline("p", Timed()))

@@ -49,7 +49,7 @@ class BoundJoin:
         """Pair new rows with all rows of the other side, and let go of those that waited enough."""
         late = self._late(batch)
         fresh = np.flatnonzero(~late)
-        rows = Waiting.of(batch, fresh, self.kept.names, self.packing.event_time, self.bounded)
+        rows = WaitingRows.of(batch, fresh, self.kept.names, self.packing.event_time, self.bounded)
         keyless = self._keyless(batch)[rows.key]
         left, right = self._pairs(rows, keyless)
         over = self._over(batch, rows)
@@ -99,7 +99,7 @@ class BoundJoin:
                 keyless |= ~present
         return keyless
 
-    def _pairs(self, rows: "Waiting", keyless: Mask) -> tuple[Numbers, Numbers]:
+    def _pairs(self, rows: "WaitingRows", keyless: Mask) -> tuple[Numbers, Numbers]:
         """All pairs in which at least one row is new."""
         right = np.flatnonzero(rows.right & ~keyless)
         new_left = np.flatnonzero(~rows.right & rows.new & ~keyless)
@@ -118,7 +118,7 @@ class BoundJoin:
         (a, b), (c, d) = found
         return np.concatenate([a, c]), np.concatenate([b, d])
 
-    def _over(self, batch: KeyedBatch, rows: "Waiting") -> Mask:
+    def _over(self, batch: KeyedBatch, rows: "WaitingRows") -> Mask:
         """The waiting rows that no row can match any more."""
         over = np.zeros(len(rows.key), dtype=np.bool_)
         if self.bounded and batch.watermark_us is not None:
@@ -127,11 +127,11 @@ class BoundJoin:
             )
         return over
 
-    def _wait(self, rows: "Waiting") -> Numbers:
+    def _wait(self, rows: "WaitingRows") -> Numbers:
         """How much later than each row the last row may be that matches it."""
         return np.where(rows.right, self.before_us, self.after_us)
 
-    def _matched_before(self, batch: KeyedBatch, rows: "Waiting", tracked: Mask) -> Mask:
+    def _matched_before(self, batch: KeyedBatch, rows: "WaitingRows", tracked: Mask) -> Mask:
         """The waiting rows that had a match in earlier batches. Where nobody asks, all count."""
         matched = ~tracked
         if any(self.unmatched) and rows.old:
@@ -140,7 +140,7 @@ class BoundJoin:
         return matched
 
     def _output(
-        self, batch: KeyedBatch, rows: "Waiting", left: Numbers, right: Numbers
+        self, batch: KeyedBatch, rows: "WaitingRows", left: Numbers, right: Numbers
     ) -> pa.Table:
         key = rows.key[np.where(left == _NO_ROW, right, left)]
         columns = list(batch.keys.take(pa.array(key)).columns)
@@ -150,7 +150,7 @@ class BoundJoin:
         return pa.Table.from_arrays(columns, schema=self.output)
 
     def _upserts(
-        self, batch: KeyedBatch, rows: "Waiting", written: Numbers, matched: Mask
+        self, batch: KeyedBatch, rows: "WaitingRows", written: Numbers, matched: Mask
     ) -> pa.Table:
         known = batch.state[NUMBER].to_numpy().astype(np.int64, copy=False)
         old, new = written[~rows.new[written]], written[rows.new[written]]
@@ -171,13 +171,13 @@ class BoundJoin:
             columns.append(pa.array(matched[written]))
         return pa.Table.from_arrays(columns, schema=self.upserts)
 
-    def _drops(self, batch: KeyedBatch, rows: "Waiting", gone: Numbers) -> pa.Table:
+    def _drops(self, batch: KeyedBatch, rows: "WaitingRows", gone: Numbers) -> pa.Table:
         keys = batch.keys.take(pa.array(rows.key[gone]))
         return keys.append_column(NUMBER, batch.state[NUMBER].take(pa.array(gone)))
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingRows:
     """The rows in the state, then the new ones."""
 
     columns: dict[str, pa.Array]
@@ -197,7 +197,7 @@ class Waiting:
         names: list[str],
         event_time: str | None,
         bounded: bool,
-    ) -> "Waiting":
+    ) -> "WaitingRows":
         """Put them together."""
         rows = batch.rows.select(names)
         if len(fresh) < rows.num_rows:
