@@ -199,6 +199,7 @@ PLAIN = frozenset(
     mood phrase score sentiment
     example gradient
     campaign event identifier
+    currency hot items nexmark selection user
     bulk estimate overhead rebalancing six timeline
     dynamics exchange instant moving paradigm parameter scaling skew
     age noted unshed

@@ -22,6 +22,12 @@ PLACES = {
     "sentiment": "tidegate.apps.sentiment.application",
     "learning": "tidegate.apps.learning.application",
     "campaigns": "tidegate.apps.campaigns.application",
+    "nexmark-q1": "tidegate.apps.nexmark.currency",
+    "nexmark-q2": "tidegate.apps.nexmark.selection",
+    "nexmark-q3": "tidegate.apps.nexmark.local_items",
+    "nexmark-q5": "tidegate.apps.nexmark.hot_items",
+    "nexmark-q8": "tidegate.apps.nexmark.new_users",
+    "nexmark-q11": "tidegate.apps.nexmark.user_sessions",
 }
 """The module of each application, which has it as `APPLICATION`."""
 

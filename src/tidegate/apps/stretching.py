@@ -13,7 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.pipelines.derived import Derived
+from tidegate.pipelines.graph import Keyed
 from tidegate.pipelines.keyed import BoundKeyed, KeyedBatch, KeyedFunction, Update
+from tidegate.pipelines.stream import Stream
 
 Weights = Callable[[pa.Table], npt.NDArray[np.float64]]
 """For each row, its time over the mean: frames with many features take longer."""
@@ -75,6 +77,30 @@ class Stretched:
             return made
 
         return replace(bound, update=stretched)
+
+
+def stretched_operator(stream: Stream, row_s: float | None) -> Stream:
+    """The stream of a keyed operator that is there already, which then takes `row_s` for each row.
+
+    A join makes its own function, so there is nothing to hand a stretched one to.
+    """
+    node = stream.graph.nodes[stream.node]
+    assert isinstance(node, Keyed)
+    ready = _Ready(node.bound)
+    bound = Stretched(ready, row_s).bind(node.rows, node.key)
+    stream.graph.nodes[node.name] = replace(node, bound=bound)
+    return stream
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A function that is bound already."""
+
+    bound: BoundKeyed
+
+    def bind(self, rows: pa.Schema, key: tuple[str, ...]) -> BoundKeyed:
+        """The same, whatever it is asked with."""
+        return self.bound
 
 
 def _weight(rows: pa.Table, weights: Weights | None) -> float:

@@ -1,0 +1,1 @@
+"""Nexmark: queries over an auction house's persons, auctions and bids, a benchmark of others."""
