@@ -17,13 +17,15 @@ class JoinByHand:
     after_us: int | None
     delay_us: int
     waiting: tuple[list[list], list[list]] = field(default_factory=lambda: ([], []))
-    newest_us: int | None = None
+    apart: bool = False
+    """Whether the watermark follows the side that is behind; else the newest row of both."""
+    newest_us: list[int | None] = field(default_factory=lambda: [None, None])
     late_rows: int = 0
 
     def run(self, lefts: list[Row], rights: list[Row]) -> Counter:
         """One micro-batch; a result is (key, left number, right number), None where unmatched."""
         bounded = self.before_us is not None
-        watermark = self.newest_us - self.delay_us if self.newest_us is not None else None
+        watermark = self._watermark()
         out: Counter = Counter()
         for side, rows in ((0, lefts), (1, rights)):
             for key, time, number in rows:
@@ -47,10 +49,16 @@ class JoinByHand:
                         self.waiting[side].remove(row)
                         if not row[3]:
                             out.update(self._alone(side, row[0], row[2]))
-            times = [time for _, time, _ in (*lefts, *rights) if time is not None]
-            if times:
-                self.newest_us = max([*times, *([] if watermark is None else [self.newest_us])])
+            for side, rows in ((0, lefts), (1, rights)):
+                known = [self.newest_us[side], *(time for _, time, _ in rows)]
+                self.newest_us[side] = max((t for t in known if t is not None), default=None)
         return out
+
+    def _watermark(self) -> int | None:
+        known = [time for time in self.newest_us if time is not None]
+        if not known or (self.apart and len(known) < 2):
+            return None
+        return (min(known) if self.apart else max(known)) - self.delay_us
 
     def _near(self, left: int, right: int) -> bool:
         if self.before_us is None:
