@@ -47,6 +47,14 @@ class Packing:
         names: list[str] = self.inputs[number].names
         return self.places[number][names.index(column)]
 
+    @property
+    def layout(self) -> tuple[str, ...]:
+        """For each input its columns and their places, as text."""
+        return tuple(
+            ", ".join(f"{name}: {place}" for name, place in zip(schema.names, its, strict=True))
+            for schema, its in zip(self.inputs, self.places, strict=True)
+        )
+
     def rows_of(self, number: int, rows: pa.Table) -> pa.Table:
         """The rows of one input, with its own columns, in their order."""
         mine = rows.column(INPUT).to_numpy() == number

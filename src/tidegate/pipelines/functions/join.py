@@ -226,8 +226,9 @@ class Join:
     suffix: str
 
     def identity(self) -> Identity:
-        """Which rows match, and what is remembered of them; how it is named and when it is emitted
-        is left out.
+        """Which rows match, and what is remembered of them.
+
+        Another column may move others to other places of the state, so the columns count as well.
         """
         return {
             "function": "join",
@@ -235,6 +236,7 @@ class Join:
             "before_us": self.before_us,
             "after_us": self.after_us,
             "event_time": self.packing.event_time,
+            "columns": list(self.packing.layout),
         }
 
     def bind(self, rows: pa.Schema, key: tuple[str, ...]) -> BoundKeyed:

@@ -2,6 +2,7 @@
 
 import tempfile
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from tests.helpers.join_reference import JoinByHand
 from tests.helpers.keyed_store import SHARDS, Store
 from tidegate.errors import AskedWrongly
 from tidegate.pipelines.functions.join import Join, join_of
+from tidegate.pipelines.identity import same_identity, shown
 from tidegate.pipelines.packing import INPUT, Packing, packing_of
 
 AT = pa.timestamp("us", "UTC")
@@ -199,3 +201,12 @@ def test_what_cannot_be_joined_is_refused(change, said):
     with pytest.raises(AskedWrongly, match=said):
         made = join_of(**{**asked, **change})
         made.bind(made.packing.schema, ("k",))
+
+
+def test_other_columns_are_another_meaning_of_the_state():
+    asked = join()
+    wider = pa.schema([("new", pa.string()), *RIGHT])
+    other = replace(asked, packing=packing_of((LEFT, wider), KEYS, ("at", "seen"), "join"))
+    assert not same_identity(asked.identity(), other.identity())
+    assert same_identity(asked.identity(), replace(asked, delay="1 s", suffix="_too").identity())
+    assert "who: k" in shown(asked.identity())
