@@ -26,7 +26,7 @@ from tidegate.apps.nexmark.hot_items import QUERY as Q5
 from tidegate.apps.nexmark.hot_items import first_of_equals
 from tidegate.apps.nexmark.local_items import QUERY as Q3
 from tidegate.apps.nexmark.new_users import QUERY as Q8
-from tidegate.apps.nexmark.query import Answers, Query, answers_of
+from tidegate.apps.nexmark.query import Answers, Query, answers_of, micros
 from tidegate.apps.nexmark.reference import closed_by, picked
 from tidegate.apps.nexmark.selection import QUERY as Q2
 from tidegate.apps.nexmark.user_sessions import QUERY as Q11
@@ -205,7 +205,9 @@ def verify(spark: SparkSession, query: Query, root: Path) -> dict[str, bool]:
     for number, (name, start) in enumerate(contenders_of(query).items()):
         kept = Kept()
         place = root / f"{query.name}-small-{number}"
-        durations(start(streams(spark, feed, query), place, kept), SMALL_BATCHES + 1)
+        running = start(streams(spark, feed, query), place, kept)
+        running.processAllAvailable()
+        running.stop()
         wanted = expected if name == OURS else told(expected)
         found[name] = closed_by(query, kept.answers, over_us) == wanted
     return found
@@ -213,8 +215,6 @@ def verify(spark: SparkSession, query: Query, root: Path) -> dict[str, bool]:
 
 def _far(query: Query) -> Sequence[list[dict[str, Any]]]:
     """The inputs of the last batch of the small feed."""
-    from tidegate.apps.nexmark.query import micros
-
     numbers = np.arange(FAR, FAR + 100)
     return [micros(pick.rows(EVENTS.of(pick.kind, numbers)).rows) for pick in query.picks]
 
