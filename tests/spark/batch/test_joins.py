@@ -45,7 +45,7 @@ def side(seed: int, begin_s: int, names: tuple[str, ...]) -> tuple[pa.Table, lis
 def test_a_full_join_of_two_sources_survives_rescales_and_a_crash(spark, tmp_path):
     orders, payments = Feed(tmp_path / "orders", ORDERS), Feed(tmp_path / "payments", PAYMENTS)
     sink = Collected()
-    truth = JoinByHand("full", 5_000_000, 15_000_000, 10_000_000, apart=True)
+    truth = JoinByHand("full", 5_000_000, 15_000_000, 2_000_000, apart=True)
     expected: Counter = Counter()
     for batch in range(5):  # all files first, so that each batch has one of either source
         left, lefts = side(2 * batch, 30 * batch, ("id", "timestamp", "item"))
@@ -64,7 +64,7 @@ def test_a_full_join_of_two_sources_survives_rescales_and_a_crash(spark, tmp_pat
             how="full",
             within=("5 seconds", "15 seconds"),
             other_event_time="paid",
-            delay="10 seconds",
+            delay="2 seconds",
             name="matched",
             shards=16,
         )
