@@ -1,15 +1,22 @@
-"""Keyed count and sum: our operator against Spark's aggregation and its per-key Python APIs.
+"""Keyed state: our operators against Spark's aggregations and its per-key Python APIs.
 
-Every contender reads Parquet files of the same rows, one file per micro-batch, on the same cores,
-and keeps count and sum per key. The per-key Python APIs get smaller files (20,000 rows instead of
-500,000) and a minute, because they need more than that for a large file. Every contender runs once
-untimed, so that none pays for a cold JVM. The fast ones then run twice, the second time in the
-opposite order. The first micro-batch of each run (planning, first state) is left out.
+Every contender reads Parquet files of the same rows, one file per micro-batch, on the same cores.
+A load is a number of keys (evenly drawn, or skewed as zipf 1.1 has them) with count and sum per
+key, or the same per key and window of event time. Spark's aggregation runs on its HDFS-backed store
+and on RocksDB, without and with changelog checkpointing, one shuffle partition per core.
+
+Every contender runs once untimed, so that none pays for a cold JVM, then twice, the second time in
+the opposite order. The first three micro-batches of each run (planning, first state, and ours once
+it has found out whether to combine rows before the shuffle) are left out. The per-key Python APIs
+get smaller files (20,000 rows instead of 500,000) and a minute, because they need more than that
+for a large file. `--only 100k,windows` runs some of the loads: 10k, 100k, 1m, zipf, windows.
 """
 
+import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,29 +30,81 @@ from pyspark.sql import functions as F
 
 import tidegate as tg
 from tidegate.benching import Aim, Bench, Options, at_least
+from tidegate.errors import AskedWrongly
 from tidegate.progress import Progress
 from tidegate.spark.session import session
 
 CORES = 2
 COLUMNS = "k string, v long"
+TIMED = f"{COLUMNS}, at timestamp"
 OUTPUT = "k string, n long, total long"
 HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+UNTIMED = 3
+"""So many micro-batches of each run are left out."""
+Start = Callable[[SparkSession, Path, Path], Any]
 
 
-def write_feed(directory: Path, keys: int, rows: int, batches: int, seed: int = 0) -> None:
-    """Write Parquet files of `rows` rows over `keys` keys; their file times give the order."""
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Rows, and what is computed of them."""
+
+    name: str
+    keys: int
+    zipf: float = 0.0
+    windowed: bool = False
+    aim: float = 1.3
+    """How many times as fast as the faster of Spark's stores we want to be."""
+    per_key: bool = False
+    """Whether the per-key Python APIs run it as well."""
+
+    @property
+    def label(self) -> str:
+        """What it is called in the results."""
+        kind = f", zipf {self.zipf:g}" if self.zipf else ""
+        return f"{self.keys:,} keys{kind}{', windows' if self.windowed else ''}"
+
+
+LOADS = (
+    Load("10k", 10_000),
+    Load("100k", 100_000, per_key=True),
+    Load("1m", 1_000_000, aim=3.0, per_key=True),
+    Load("zipf", 100_000, zipf=1.1),
+    Load("windows", 100_000, windowed=True),
+)
+START_US = 1_700_000_000_000_000
+BATCH_US = 5_000_000
+"""Each file has the events of five seconds; a window has twice as many."""
+
+
+def write_feed(directory: Path, load: Load, rows: int, batches: int, seed: int = 0) -> None:
+    """Write Parquet files of `rows` rows; their file times give the order."""
     directory.mkdir(parents=True, exist_ok=True)
     chance = np.random.default_rng(seed)
+    shares = np.arange(1.0, load.keys + 1.0) ** -load.zipf
+    below = np.cumsum(shares / shares.sum())
     for number in range(batches):
-        key = pa.array(chance.integers(0, keys, rows)).cast(pa.string())
-        table = pa.table({"k": key, "v": chance.integers(0, 1000, rows)})
-        pq.write_table(table, directory / f"{number:05d}.parquet", row_group_size=rows // CORES)
+        if load.zipf:
+            drawn = np.searchsorted(below, chance.random(rows)).clip(max=load.keys - 1)
+        else:
+            drawn = chance.integers(0, load.keys, rows)
+        at_us = START_US + number * BATCH_US + np.sort(chance.integers(0, BATCH_US, rows))
+        table = pa.table(
+            {
+                "k": pa.array(drawn).cast(pa.string()),
+                "v": chance.integers(0, 1000, rows),
+                "at": pa.array(at_us, pa.timestamp("us", "UTC")),
+            }
+        )
+        path = directory / f"{number:05d}.parquet"
+        pq.write_table(table, path, row_group_size=rows // CORES)
+        os.utime(path, (1e9 + number, 1e9 + number))
 
 
-def stream(spark: SparkSession, directory: Path) -> DataFrame:
+def stream(spark: SparkSession, directory: Path, columns: str = COLUMNS) -> DataFrame:
     """A stream of the files, one per micro-batch."""
-    reader = spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1)
+    reader = spark.readStream.schema(columns).option("maxFilesPerTrigger", 1)
     return reader.parquet(str(directory))
 
 
@@ -56,14 +115,29 @@ def run_ours(spark: SparkSession, feed: Path, place: Path) -> Any:
     return flow.start(str(place), tasks=CORES).queries["main"]
 
 
-def run_spark(provider: str) -> Callable[[SparkSession, Path, Path], Any]:
+def run_our_windows(spark: SparkSession, feed: Path, place: Path) -> Any:
+    """Our windows."""
+    summary = tg.aggregate(n=tg.count(), total=tg.sum("v"))
+    windows = tg.window(
+        summary, every="10 seconds", event_time="at", delay="10 seconds", emit="update"
+    )
+    rows = stream(spark, feed, TIMED)
+    flow = tg.pipeline("bench", rows).keyed("sums", windows, key="k").to("noop")
+    return flow.start(str(place), tasks=CORES).queries["main"]
+
+
+def run_spark(provider: str, changelog: bool = False, windowed: bool = False) -> Start:
     """Spark's own aggregation on one of its state stores."""
 
     def start(spark: SparkSession, feed: Path, place: Path) -> Any:
         spark.conf.set("spark.sql.streaming.stateStore.providerClass", provider)
-        summary = (
-            stream(spark, feed).groupBy("k").agg(F.count("*").alias("n"), F.sum("v").alias("total"))
-        )
+        spark.conf.set(CHANGELOG, str(changelog).lower())
+        if windowed:
+            rows = stream(spark, feed, TIMED).withWatermark("at", "10 seconds")
+            groups = rows.groupBy(F.window("at", "10 seconds"), "k")
+        else:
+            groups = stream(spark, feed).groupBy("k")
+        summary = groups.agg(F.count("*").alias("n"), F.sum("v").alias("total"))
         writer = summary.writeStream.outputMode("update").format("noop")
         return writer.option("checkpointLocation", str(place)).start()
 
@@ -125,7 +199,11 @@ def run_transform(spark: SparkSession, feed: Path, place: Path) -> Any:
     return writer.option("checkpointLocation", str(place)).start()
 
 
-SLOW = (run_apply_in_pandas, run_transform)
+OURS = "tidegate"
+PER_KEY: dict[str, Start] = {
+    "applyInPandasWithState": run_apply_in_pandas,
+    "transformWithStateInPandas": run_transform,
+}
 
 
 def durations(query: Any, batches: int, limit_s: float) -> list[float]:
@@ -212,97 +290,110 @@ def touch_one_percent(
     }
 
 
-Start = Callable[[SparkSession, Path, Path], Any]
+def contenders(load: Load) -> dict[str, Start]:
+    """Who computes a load with 500,000 rows a batch."""
+    return {
+        OURS: run_our_windows if load.windowed else run_ours,
+        "spark aggregation, HDFS-backed": run_spark(HDFS, windowed=load.windowed),
+        "spark aggregation, RocksDB": run_spark(ROCKSDB, windowed=load.windowed),
+        "spark aggregation, RocksDB with changelog": run_spark(ROCKSDB, True, load.windowed),
+    }
 
 
 def _in_turn(
-    spark: SparkSession,
-    root: Path,
-    keys: int,
-    rows: int,
-    batches: int,
-    contenders: dict[str, tuple[Start, float]],
-    options: Options,
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Measure each contender at one number of keys."""
-    fast = [name for name, (start, _) in contenders.items() if start not in SLOW]
-    order = [*fast, *reversed(fast)]
-    spent: dict[str, list[float]] = {name: [] for name in fast}
-    for turn, name in enumerate(order):
-        options.progress.step(f"{keys:,} keys: {name}")
-        start, allowed_s = contenders[name]
-        query = start(spark, root / f"feed-{keys}", root / f"{keys}-{turn}")
-        spent[name] += durations(query, batches, allowed_s)[1:]
-    for name in fast:
-        yield (
-            name,
-            {
-                "rows_per_s": rows * len(spent[name]) / sum(spent[name]),
-                "median_batch_s": float(np.median(spent[name])),
-                "batches": len(spent[name]),
-            },
-        )
-    for name in contenders:
-        if name not in fast:
-            options.progress.step(f"{keys:,} keys: {name}")
-            start, allowed_s = contenders[name]
-            query = start(spark, root / f"slow-{keys}", root / f"{keys}-{name}")
-            yield name, measure(query, 20_000, 50, allowed_s)
+    spark: SparkSession, root: Path, load: Load, rows: int, batches: int, options: Options
+) -> dict[str, dict[str, Any]]:
+    """Measure each contender at one load, in both orders."""
+    feed = root / f"feed-{load.name}"
+    write_feed(feed, load, rows, batches)
+    starts = contenders(load)
+    spent: dict[str, list[float]] = {name: [] for name in starts}
+    for turn, name in enumerate([*starts, *reversed(starts)]):
+        options.progress.step(f"{load.label}: {name}")
+        query = starts[name](spark, feed, root / f"{load.name}-{turn}")
+        spent[name] += durations(query, batches, 600.0)[UNTIMED:]
+    return {
+        name: {
+            "rows_per_s": rows * len(took) / sum(took),
+            "median_batch_s": float(np.median(took)),
+            "batches": len(took),
+        }
+        for name, took in spent.items()
+    }
 
 
-def _warm(spark: SparkSession, root: Path, contenders: dict[str, tuple[Start, float]]) -> None:
+def _per_key(
+    spark: SparkSession, root: Path, load: Load, limit_s: float, options: Options
+) -> dict[str, dict[str, Any]]:
+    """Measure the per-key Python APIs at one load."""
+    feed = root / f"slow-{load.name}"
+    write_feed(feed, load, 20_000, 50)
+    found = {}
+    for name, start in PER_KEY.items():
+        options.progress.step(f"{load.label}: {name}")
+        query = start(spark, feed, root / f"{load.name}-{name}")
+        found[name] = measure(query, 20_000, 50, limit_s)
+    return found
+
+
+def _warm(spark: SparkSession, root: Path) -> None:
     """Run every contender once on little data, so that the JVM has compiled the common code."""
-    write_feed(root / "warm", 2_000, 20_000, 8)
-    for name, (start, _) in contenders.items():
-        durations(start(spark, root / "warm", root / f"warm-{name}"), 8, 20.0)
+    for load in (Load("warm", 2_000), Load("warm-windows", 2_000, windowed=True)):
+        write_feed(root / load.name, load, 20_000, 8)
+        for name, start in contenders(load).items():
+            durations(start(spark, root / load.name, root / f"{load.name}-{name}"), 8, 20.0)
+
+
+def _chosen(options: Options) -> list[Load]:
+    """The loads that were asked for: all of them without `--only`, one in the short form."""
+    known = {load.name: load for load in LOADS}
+    names = options.extra.get("only", "100k" if options.quick else ",".join(known)).split(",")
+    for name in names:
+        if name not in known:
+            raise AskedWrongly(f"--only {name}: give some of {', '.join(known)}")
+    return [known[name] for name in names]
 
 
 def run(options: Options) -> Bench:
-    """Run all contenders at both sizes, then ours with ten million keys."""
+    """Run all contenders at each load, then ours with ten million keys."""
+    loads = _chosen(options)
     spark = session(f"local[{CORES}]", "bench-state", **{"spark.driver.memory": "8g"})
     spark.conf.set("spark.sql.shuffle.partitions", str(CORES))
-    rows, batches = (100_000, 4) if options.quick else (500_000, 9)
+    # Or else one task reads a whole file, whoever the contender is, and the other core waits.
+    spark.conf.set("spark.sql.files.openCostInBytes", "1")
+    rows, batches = (100_000, 6) if options.quick else (500_000, 11)
     limit_s = 15.0 if options.quick else 60.0
-    contenders: dict[str, tuple[Start, float]] = {
-        "tidegate": (run_ours, 600.0),
-        "spark aggregation, HDFS-backed": (run_spark(HDFS), 600.0),
-        "spark aggregation, RocksDB": (run_spark(ROCKSDB), 600.0),
-        "applyInPandasWithState": (run_apply_in_pandas, limit_s),
-        "transformWithStateInPandas": (run_transform, limit_s),
-    }
+    touches = "only" not in options.extra
     results: list[dict[str, Any]] = []
     aims: list[Aim] = []
-    sizes = [100_000] if options.quick else [100_000, 1_000_000]
     with tempfile.TemporaryDirectory(prefix="tidegate-bench-") as scratch:
         root = Path(scratch)
         options.progress.doing("warming up")
-        _warm(spark, root, contenders)
-        fast = sum(start not in SLOW for start, _ in contenders.values())
-        options.progress.expect(len(sizes) * (fast + len(contenders)) + 1)
-        for keys in sizes:
-            write_feed(root / f"feed-{keys}", keys, rows, batches)
-            write_feed(root / f"slow-{keys}", keys, 20_000, 50)
-            speed: dict[str, float] = {}
-            for name, row in _in_turn(spark, root, keys, rows, batches, contenders, options):
-                speed[name] = row["rows_per_s"]
-                results.append({"contender": name, "keys": keys, **row})
-            ours = speed["tidegate"]
-            rocks = speed["spark aggregation, RocksDB"]
-            per_key = max(speed["applyInPandasWithState"], speed["transformWithStateInPandas"])
-            label = f"{keys:,} keys"
-            aims.append(at_least(f"times Spark's RocksDB aggregation, {label}", ours / rocks, 1.5))
-            # A contender without a single batch in a minute counts as one row per second.
-            faster = ours / max(per_key, 1.0)
-            aims.append(at_least(f"times the per-key Python APIs, {label}", faster, 50))
-        many = 1_000_000 if options.quick else 10_000_000
-        touched = touch_one_percent(spark, root, many, options.progress)
-        results.append(touched)
-        aims.append(
-            Aim(
-                "state rows kept of all keys",
-                touched["state_rows"] / many,
-                "= 1",
-                touched["state_rows"] == many,
-            )
-        )
+        _warm(spark, root)
+        turns = [2 * len(contenders(load)) + len(PER_KEY) * load.per_key for load in loads]
+        options.progress.expect(sum(turns) + touches)
+        for load in loads:
+            found = _in_turn(spark, root, load, rows, batches, options)
+            speed = {name: row["rows_per_s"] for name, row in found.items()}
+            ours = speed.pop(OURS)
+            best = max(speed.values())
+            name = f"times the faster of Spark's stores, {load.label}"
+            aims.append(at_least(name, ours / best, load.aim))
+            if load.per_key:
+                slow = _per_key(spark, root, load, limit_s, options)
+                # A contender without a single batch in a minute counts as one row per second.
+                fastest = max(1.0, *(row["rows_per_s"] for row in slow.values()))
+                name = f"times the per-key Python APIs, {load.label}"
+                aims.append(at_least(name, ours / fastest, 50))
+                found |= slow
+            results += [
+                {"contender": who, "load": load.label, "keys": load.keys, **row}
+                for who, row in found.items()
+            ]
+        if touches:
+            many = 1_000_000 if options.quick else 10_000_000
+            touched = touch_one_percent(spark, root, many, options.progress)
+            results.append(touched)
+            kept = touched["state_rows"] / many
+            aims.append(Aim("state rows kept of all keys", kept, "= 1", kept == 1))
     return Bench("state", results, aims)

@@ -45,6 +45,7 @@ from tidegate.control.policy import Policy
 from tidegate.control.policy_text import split_policy
 from tidegate.control.settings_change import settings_change
 from tidegate.control.shards.balancer import Balancer
+from tidegate.control.shards.combine_notes import CombineNotes
 from tidegate.control.sharing.claims import Claimant
 from tidegate.control.sharing.within_share import WithinShare
 from tidegate.control.shedding.feedback_shedder import FeedbackShedder, PaperShedder
@@ -123,7 +124,7 @@ def _controller(assembly: Assembly, model: PipelineModel) -> Controller:
         claim=Claimant(model, assembly.target.mean_s).claim,
         finder=BottleneckFinder(),
         balancer=Balancer(speeds=speeds),
-        noter=AllNotes(SourceNotes(), ExecutorNotes(speeds)),
+        noter=AllNotes(SourceNotes(), ExecutorNotes(speeds), CombineNotes()),
         effects=effects,
         assembly=assembly.document(),
     )

@@ -79,6 +79,9 @@ class OperatorMeasurement:
     """In how many parts each of its tasks will work on its rows."""
     task_wait_s: float | None = None
     """Mean time that one of its tasks waited for that; None where it cannot be told."""
+    combined_rows: int | None = None
+    """Rows that its tasks were given during the tick, where rows were combined before; `rows` is
+    how many they stand for. None: no batch of the tick combined its rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,8 @@ from tidegate.pipelines.identity import Identity, own_identity
 
 Numbers = NDArray[np.int64]
 Clock = Literal["event", "processing"]
+ROWS = "__rows"
+"""In combined rows: how many rows each of them stands for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,61 @@ class Update:
         return max(self.late_rows, int(np.count_nonzero(self.late)))
 
 
+class Combiner(Protocol):
+    """Combines rows where they are read, before they are sent to the tasks of their keys.
+
+    What the function then makes of the combined rows equals, bit for bit, what it makes of the rows
+    themselves. So a key with half of all rows is no more work for its task than any other.
+    """
+
+    @property
+    def rows(self) -> pa.Schema:
+        """The columns of combined rows: the key first, `ROWS` last."""
+        ...
+
+    @property
+    def time(self) -> str | None:
+        """The column of combined rows with their event time; None for a function without."""
+        ...
+
+    @property
+    def pane_us(self) -> int | None:
+        """Rows are combined per key and interval of event time of this length; None: per key."""
+        ...
+
+    @property
+    def event_time(self) -> str | None:
+        """The column of the rows that it takes the time from."""
+        ...
+
+    @property
+    def any_order(self) -> bool:
+        """Whether the order of the rows plays no part at all."""
+        ...
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The columns of the rows that it reads."""
+        ...
+
+    @property
+    def most(self) -> int:
+        """The most combined rows of a key and interval."""
+        ...
+
+    def combine(self, rows: pa.Table, until_us: int) -> pa.Table:
+        """The rows of each key as few rows, in the order in which keys appear.
+
+        Rows with events after `until_us` do not count for the watermark.
+        """
+        ...
+
+    @property
+    def update(self) -> Callable[[KeyedBatch], Update]:
+        """The keyed function, given combined rows."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundKeyed:
     """A keyed function bound to the schema of its rows: all that the runtime needs."""
@@ -107,6 +164,11 @@ class BoundKeyed:
     """The timestamp column of the rows that advances the watermark."""
     delay_us: int = 0
     """How far the watermark stays behind the newest event."""
+    needs: tuple[str, ...] | None = None
+    """The columns of the rows that it reads besides the key, so that no other is sent to its tasks;
+    None: all of them."""
+    combiner: Combiner | None = None
+    """How its rows may be combined before the shuffle; None: not without changing a result."""
     identity: Identity = field(default_factory=dict)
     """What gives the state its meaning, as JSON values; a checkpoint refuses another one. If empty,
     the module and name of the function are used."""

@@ -76,6 +76,20 @@ def host(segment: Segment, node: Node) -> str | None:
     return host(segment, before[0]) or before[0].name
 
 
+def hosted_before(segment: Segment, keyed: Keyed) -> tuple[Map, ...]:
+    """The maps right before an operator that run where their rows are and that nothing else reads.
+
+    The first of them comes first.
+    """
+    readers, known = reader_counts(segment), _by_name(segment)
+    found: list[Map] = []
+    node = known.get(keyed.inputs[0])
+    while isinstance(node, Map) and node.tasks is None and readers[node.name] == 1:
+        found.append(node)
+        node = known.get(node.inputs[0])
+    return tuple(reversed(found))
+
+
 def feeders(segments: Iterable[Segment], operator: str) -> tuple[str, ...]:
     """The operators and sources of a pipeline whose rows an operator reads, ordered by name.
 

@@ -34,6 +34,7 @@ CHANGEABLE = (
     "notify_after",
 )
 """Options that can change while a pipeline runs (`update`)."""
+COMBINE = ("auto", "always", "never")
 SECRET = ("notify",)
 """Options whose values are not shown: the address of a webhook lets anybody post."""
 IN_CODE = ("approve",)
@@ -192,6 +193,14 @@ class StartOptions(ControlOptions, total=False):
         Option("The nodes' own directory of state files; default: below spark.local.dir."),
     ]
     sample_every: Annotated[int, Option("Note the arrival of one row in this many.", 1)]
+    combine: Annotated[
+        str,
+        Option(
+            "When rows are combined per key before they are sent to the key's task: 'auto', where"
+            " it saves time, 'always' or 'never'. Only functions are whose results stay the same.",
+            "auto",
+        ),
+    ]
     warm_up: Annotated[
         bool,
         Option(

@@ -45,7 +45,7 @@ from tidegate.spark.loop.reach import check_reach
 from tidegate.spark.loop.served_page import check_page, serve_page
 from tidegate.spark.loop.settings import LoopSettings
 from tidegate.spark.master import parse_master
-from tidegate.spark.options import StartOptions, describe, filled, option, takes
+from tidegate.spark.options import COMBINE, StartOptions, describe, filled, option, takes
 from tidegate.spark.owner.epochs import Epochs
 from tidegate.spark.owner.owner import Owner, take
 from tidegate.spark.python_workers import start_workers
@@ -236,6 +236,7 @@ def _owned(
                 given["sample_every"],
                 traced,
                 place.earlier,
+                combines=given["combine"] != "never",
             ),
             reports,
             Anchors(session, shared=cache.shared),
@@ -244,6 +245,7 @@ def _owned(
             pipeline=graph.name,
             idle_after_us=round(parse_duration(given["idle_after"]) * 1e6),
             rule=KeptVersions.asked(given["versions"]),
+            combine=given["combine"],
         )
         part.prepare()
         segments[segment.name] = part
@@ -325,6 +327,10 @@ def _check_idle_after(text: str) -> None:
 
 
 def _check_counts(given: Mapping[str, Any]) -> None:
+    if given["combine"] not in COMBINE:
+        raise AskedWrongly(
+            f"combine={given['combine']!r}: give one of {', '.join(map(repr, COMBINE))}"
+        )
     for name in ("tasks", "sample_every"):
         value = given[name]
         if value is not None and value < 1:

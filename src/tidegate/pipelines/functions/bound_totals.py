@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from tidegate.pipelines.functions.columns import nullable, values_of
 from tidegate.pipelines.functions.fold import Columns, Groups
+from tidegate.pipelines.functions.merges import Merges
 from tidegate.pipelines.functions.summand import Summand
 
 
@@ -33,6 +34,15 @@ class BoundTotal:
     def result(self) -> tuple[pa.Field, ...]:
         """The total."""
         return self.state
+
+    @property
+    def merges(self) -> Merges:
+        """As its summand."""
+        return self.summand.merges
+
+    def exact(self, rows: pa.Table) -> bool:
+        """As its summand."""
+        return self.summand.exact(rows)
 
     def add(self, groups: Groups) -> Columns:
         """Add the rows to the earlier totals."""
@@ -69,6 +79,15 @@ class BoundMean:
     def result(self) -> tuple[pa.Field, ...]:
         """The mean."""
         return (pa.field(self.name, pa.float64()),)
+
+    @property
+    def merges(self) -> Merges:
+        """As both its summands."""
+        return min(self.counted.merges, self.summand.merges)
+
+    def exact(self, rows: pa.Table) -> bool:
+        """As both its summands."""
+        return self.counted.exact(rows) and self.summand.exact(rows)
 
     def add(self, groups: Groups) -> Columns:
         """Add the rows to the earlier counts and totals."""

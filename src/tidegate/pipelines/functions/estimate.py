@@ -8,6 +8,7 @@ import pyarrow as pa
 from tidegate.pipelines.functions.bound_totals import BoundMean, BoundTotal
 from tidegate.pipelines.functions.columns import Mask, nullable, valid, values_of
 from tidegate.pipelines.functions.fold import Columns, Groups
+from tidegate.pipelines.functions.merges import Merges
 from tidegate.pipelines.functions.summand import Summand
 
 
@@ -51,6 +52,15 @@ class BoundEstimate:
     def result(self) -> tuple[pa.Field, ...]:
         """The estimate and its standard error."""
         return (*self.inner.result, pa.field(f"{self.name}_se", pa.float64()))
+
+    @property
+    def merges(self) -> Merges:
+        """Weights are floats."""
+        return Merges.NEVER
+
+    def exact(self, rows: pa.Table) -> bool:
+        """Never."""
+        return False
 
     def add(self, groups: Groups) -> Columns:
         """Add the rows to the earlier sums."""

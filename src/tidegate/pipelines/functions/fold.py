@@ -12,6 +12,8 @@ from typing import Protocol, runtime_checkable
 import pyarrow as pa
 
 from tidegate.pipelines.functions.columns import Numbers, distinct_names
+from tidegate.pipelines.functions.combine import RowCombiner
+from tidegate.pipelines.functions.merges import Merges
 from tidegate.pipelines.identity import identity_of
 from tidegate.pipelines.keyed import BoundKeyed, KeyedBatch, Update
 
@@ -71,6 +73,67 @@ class BoundFold(KeptPerGroup, Protocol):
         ...
 
 
+class FoldCombining(Protocol):
+    """Combines the rows of each group into few rows, which another fold takes in their place."""
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The columns of the rows that it reads."""
+        ...
+
+    @property
+    def fields(self) -> tuple[pa.Field, ...]:
+        """The columns of the combined rows."""
+        ...
+
+    @property
+    def most(self) -> int:
+        """The most combined rows that a group can have."""
+        ...
+
+    @property
+    def merges(self) -> Merges:
+        """How far the order of the rows matters."""
+        ...
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether combined rows are some of the rows themselves, in their order."""
+        ...
+
+    @property
+    def behind(self) -> BoundFold:
+        """The fold that takes combined rows; it keeps the same state."""
+        ...
+
+    def exact(self, rows: pa.Table) -> bool:
+        """Whether these rows may be combined; if not, each of them stays a row of its own."""
+        ...
+
+    def combine(
+        self, rows: pa.Table, group: Numbers, count: int
+    ) -> tuple[Numbers | None, list[pa.Array]]:
+        """Combined rows, with the group of each (None: one per group, in their order).
+
+        Every group that has rows keeps at least one.
+        """
+        ...
+
+
+@runtime_checkable
+class Combinable(Protocol):
+    """A fold whose rows can be combined before it."""
+
+    def combining(self, rows: pa.Schema) -> FoldCombining | None:
+        """How rows with these columns are combined; None: they cannot be, exactly."""
+        ...
+
+
+def combining_of(fold: BoundFold, rows: pa.Schema) -> FoldCombining | None:
+    """How the rows of a fold may be combined before it; None: not exactly."""
+    return fold.combining(rows) if isinstance(fold, Combinable) else None
+
+
 @runtime_checkable
 class Fold(Protocol):
     """A function whose state can be kept per group: `count()`, `top_n(3, by="price")`."""
@@ -123,9 +186,15 @@ def bind_per_key(fold: Fold, rows: pa.Schema, key: tuple[str, ...], what: str) -
     distinct_names([*key, *(field.name for field in bound.state)], what)
     output = with_key(rows, key, bound.result)
     upserts = with_key(rows, key, bound.state)
+    of = combining_of(bound, rows)
+    combiner = None
+    if of is not None:
+        combiner = RowCombiner.of_keys(of, PerKey(of.behind, upserts, output).update, rows, key)
     return BoundKeyed(
         update=PerKey(bound, upserts, output).update,
         state=pa.schema(list(bound.state)),
         output=output,
+        needs=bound.needs,
+        combiner=combiner,
         identity=identity_of(fold),
     )

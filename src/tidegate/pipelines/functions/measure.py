@@ -12,17 +12,29 @@ from tidegate.pipelines.functions.columns import Numbers
 from tidegate.pipelines.functions.fold import (
     BoundFold,
     Columns,
+    FoldCombining,
     Folded,
     Groups,
     KeptPerGroup,
     bind_per_key,
 )
+from tidegate.pipelines.functions.merges import Merges
+from tidegate.pipelines.functions.partial_states import PartialStates
 from tidegate.pipelines.identity import Identity
 from tidegate.pipelines.keyed import BoundKeyed
 
 
 class BoundMeasure(KeptPerGroup, Protocol):
     """A measure bound to its rows; every group has exactly one state row and one result row."""
+
+    @property
+    def merges(self) -> Merges:
+        """Whether adding states of parts of the rows gives exactly the state of all rows."""
+        ...
+
+    def exact(self, rows: pa.Table) -> bool:
+        """Whether the states of parts of these rows can be held exactly."""
+        ...
 
     def add(self, groups: Groups) -> Columns:
         """The new state of every group."""
@@ -88,6 +100,19 @@ class BoundAggregate:
     def result(self) -> tuple[pa.Field, ...]:
         """The results of all measures."""
         return tuple(field for measure in self.measures for field in measure.result)
+
+    @property
+    def merges(self) -> Merges:
+        """As far as all its measures can be merged."""
+        return min(measure.merges for measure in self.measures)
+
+    def exact(self, rows: pa.Table) -> bool:
+        """Whether all its measures hold these rows exactly."""
+        return all(measure.exact(rows) for measure in self.measures)
+
+    def combining(self, rows: pa.Schema) -> FoldCombining | None:
+        """The states of parts of the rows take their place, where all measures can be merged."""
+        return None if self.merges == Merges.NEVER else PartialStates(self, rows)
 
     def fold(self, groups: Groups) -> Folded:
         """Add the rows to every measure."""

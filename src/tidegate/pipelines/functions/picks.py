@@ -15,6 +15,7 @@ from tidegate.pipelines.functions.columns import (
 )
 from tidegate.pipelines.functions.fold import Columns, Groups
 from tidegate.pipelines.functions.measure import BoundMeasure, Measure
+from tidegate.pipelines.functions.merges import Merges
 from tidegate.pipelines.identity import Identity
 
 
@@ -53,6 +54,16 @@ class BoundPick:
         """The columns of the picked row that are emitted."""
         mine = (self.by,) if self.by_is_result else ()
         return tuple(carried.field for carried in (*mine, *self.carried))
+
+    @property
+    def merges(self) -> Merges:
+        """Equal rows differ in what is carried, and equal floats in their bits (0.0 and -0.0)."""
+        alike = not self.carried and not pa.types.is_floating(self.by.field.type)
+        return Merges.IN_ANY_ORDER if alike else Merges.IN_ORDER
+
+    def exact(self, rows: pa.Table) -> bool:
+        """Values are kept as they are."""
+        return True
 
     def add(self, groups: Groups) -> Columns:
         """Pick the best of the earlier pick and the new rows."""

@@ -77,6 +77,7 @@ class SpanTable:
             output=self.output,
             within=self.start,
             due=self.end,
+            needs=self.fold.needs,
             event_time=self.event_time,
             delay_us=delay_us(delay, what),
         )

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tidegate.errors import TidegateError
 from tidegate.pipelines.functions.columns import Mask, Numbers, valid, values_of, whole
 from tidegate.pipelines.functions.fold import Groups
+from tidegate.pipelines.functions.merges import Merges
 
 Values = NDArray[Any]
 
@@ -40,6 +42,21 @@ class Summand:
         """The columns of the rows that it reads."""
         spread = () if self.spread is None else (self.spread,)
         return (*self.present, *self.factors, *spread)
+
+    @property
+    def merges(self) -> Merges:
+        """Whole numbers can be added in any order; floats cannot, to the last bit."""
+        return Merges.IN_ANY_ORDER if self.type == pa.int64() else Merges.NEVER
+
+    def exact(self, rows: pa.Table) -> bool:
+        """Whether no part of these rows can have a total of more than 64 bits."""
+        if not self.factors:
+            return True
+        (name,) = self.factors  # totals of whole numbers have no weight
+        ends = pc.min_max(rows[name]).as_py()
+        if ends["min"] is None:
+            return True
+        return bool(rows.num_rows * max(-ends["min"], ends["max"]) < _RANGE)
 
     def rows(self, groups: Groups) -> tuple[Numbers, Values | None]:
         """Groups and values of the rows that add something; no values if each of them is 1."""

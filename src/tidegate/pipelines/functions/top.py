@@ -20,7 +20,15 @@ from tidegate.pipelines.functions.columns import (
     valid,
     whole,
 )
-from tidegate.pipelines.functions.fold import BoundFold, Columns, Folded, Groups, bind_per_key
+from tidegate.pipelines.functions.fold import (
+    BoundFold,
+    Columns,
+    FoldCombining,
+    Folded,
+    Groups,
+    bind_per_key,
+)
+from tidegate.pipelines.functions.merges import Merges
 from tidegate.pipelines.identity import Identity
 from tidegate.pipelines.keyed import BoundKeyed
 
@@ -96,12 +104,78 @@ class BoundTop:
         beats: Mask = ~full[rows] | (order[kept:] > last[rows])
         return beats
 
+    def combining(self, rows: pa.Schema) -> FoldCombining | None:
+        """The largest rows of each part of the rows take their place."""
+        return LargestRows(self)
+
     def finish(self, columns: Columns) -> tuple[Numbers | None, list[pa.Array]]:
         """One row per entry of the lists."""
         lists = columns[_TOP]
         of = _parents(lists)
         rank = (_place_in_run(of) + 1).astype(np.int32)
         return of, [pa.array(rank), *lists.flatten().flatten()]
+
+
+@dataclass(frozen=True, slots=True)
+class LargestRows:
+    """Keeps the rows of each group that may be among its largest, in their order."""
+
+    top: BoundTop
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The columns of the rows that it reads."""
+        return self.top.needs
+
+    @property
+    def fields(self) -> tuple[pa.Field, ...]:
+        """The same columns."""
+        return self.top.fields
+
+    @property
+    def most(self) -> int:
+        """As many rows per group as a list has."""
+        return self.top.n
+
+    @property
+    def merges(self) -> Merges:
+        """Among equal rows the earlier one is larger."""
+        return Merges.IN_ORDER
+
+    @property
+    def keeps_rows(self) -> bool:
+        """They are rows."""
+        return True
+
+    @property
+    def behind(self) -> BoundFold:
+        """The same fold: it gets fewer rows."""
+        return self.top
+
+    def exact(self, rows: pa.Table) -> bool:
+        """Values are kept as they are."""
+        return True
+
+    def combine(
+        self, rows: pa.Table, group: Numbers, count: int
+    ) -> tuple[Numbers | None, list[pa.Array]]:
+        """The `n` largest rows of each group; of one in which no row has a value, the first."""
+        by = whole(rows[self.top.by], rows.field(self.top.by).type)
+        order, present = sortable(by), valid(by)
+        rated = np.arange(len(group)) if present is None else np.flatnonzero(present)
+        ranked = rated[np.lexsort((~order[rated], group[rated]))]  # stable: the earlier first
+        ranked = ranked[_place_in_run(group[ranked]) < self.top.n]
+        chosen = np.zeros(len(group), dtype=np.bool_)
+        chosen[ranked] = True
+        if present is not None:
+            bare = np.ones(count, dtype=np.bool_)
+            bare[group[ranked]] = False
+            _, first = np.unique(group, return_index=True)
+            chosen[first[bare]] = True
+        places = np.flatnonzero(chosen)
+        index = pa.array(places)
+        columns = [whole(rows[field.name], field.type).take(index) for field in self.top.fields]
+        return group[places], columns
 
 
 def _parents(lists: pa.Array) -> Numbers:

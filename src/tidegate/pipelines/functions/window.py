@@ -7,7 +7,9 @@ import pyarrow as pa
 
 from tidegate.errors import AskedWrongly
 from tidegate.pipelines.functions.columns import Mask, Numbers
-from tidegate.pipelines.functions.fold import Fold, Groups
+from tidegate.pipelines.functions.combine import TIME, RowCombiner, panes_us
+from tidegate.pipelines.functions.fold import Fold, Groups, combining_of
+from tidegate.pipelines.functions.merges import Merges
 from tidegate.pipelines.functions.spans import (
     NEVER_CLOSED_US,
     Emit,
@@ -250,7 +252,23 @@ class Windows:
             )
         table = SpanTable.bind(self.fold, rows, key, self.event_time, self.emit, what)
         bound = table.keyed(BoundWindow(table, every_us, size_us).update, self.delay, what)
-        return replace(bound, identity=self.identity())
+        combiner = _combiner(table, rows, every_us, size_us)
+        return replace(bound, identity=self.identity(), combiner=combiner)
+
+
+def _combiner(table: SpanTable, rows: pa.Schema, every_us: int, size_us: int) -> RowCombiner | None:
+    """Combines rows per key and pane before the windows.
+
+    A sliding window has several panes, whose rows may come mixed. So it takes a fold that does not
+    look at the order of rows, or combined rows that keep it.
+    """
+    of = combining_of(table.fold, rows)
+    if of is None or not (of.merges == Merges.IN_ANY_ORDER or of.keeps_rows or every_us == size_us):
+        return None
+    combined = replace(table, fold=of.behind, event_time=TIME)
+    update = BoundWindow(combined, every_us, size_us).update
+    pane_us = panes_us(every_us, size_us)
+    return RowCombiner.of_panes(of, update, rows, table.key, table.event_time, pane_us)
 
 
 def window(

@@ -1,7 +1,7 @@
 """Compiles a segment and the plan of a micro-batch to Spark DataFrames."""
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -27,9 +27,11 @@ from tidegate.pipelines.graph import (
     Source,
     Write,
 )
+from tidegate.pipelines.keyed import Combiner
 from tidegate.pipelines.origins import origins_of
 from tidegate.pipelines.schema import struct_of
 from tidegate.pipelines.walks import (
+    hosted_before,
     mixed_readers,
     packed_input,
     reader_counts,
@@ -38,6 +40,7 @@ from tidegate.pipelines.walks import (
 )
 from tidegate.spark.batch.anchors import ALONE, AnchorFrames, ExecutorNames
 from tidegate.spark.batch.asides import aside_of, asides_of, output_of, with_asides
+from tidegate.spark.batch.combine_task import CombineStage, CombineTask
 from tidegate.spark.batch.keyed_task import KeyedStage, KeyedTask
 from tidegate.spark.batch.map_task import MapStage, MapTask
 from tidegate.spark.batch.packed import packed_arrivals, packed_at_once, packed_rows
@@ -49,7 +52,7 @@ from tidegate.spark.batch.traces import FIELD, SPARK_TYPE, TraceSample, with_tra
 from tidegate.spark.batch.unanchored import unanchored
 from tidegate.spark.batch.worker import HASH, ORDER, ORIGIN, PARTED, TASK, TRACE, packed
 from tidegate.spark.measure.stamps import ArrivalSample
-from tidegate.spark.shedding.sources import Intake, ShedSources
+from tidegate.spark.shedding.sources import Intake, ShedSources, quoted
 from tidegate.spark.state.cache_place import CachePlace
 from tidegate.spark.state.files import Durable
 from tidegate.spark.state.node_cache import NodeCache
@@ -129,6 +132,7 @@ class Compiler:
         sample_every: int = 1,
         traced: frozenset[str] = frozenset(),
         earlier: Mapping[str, tuple[pa.Schema, ...]] = MappingProxyType({}),
+        combines: bool = True,
     ) -> None:
         self.traced = traced
         """The nodes and channels of the pipeline whose rows carry traces (`pipelines.traces`)."""
@@ -140,13 +144,17 @@ class Compiler:
         self._stages: dict[str, bytes] = {}
         self._readers = reader_counts(segment)
         self._rehearses = False
+        self._arrivals: dict[str, ArrivalSample | None] = {}
+        self._combines = combines
+        self._combine_stages: dict[str, bytes] = {}
+        self._behind_combined: dict[str, bytes] = {}
         self._origins = origins_of(segment)
         self.sources = ShedSources(segment, accumulator, sample_every)
         for node in segment.nodes:
             if not isinstance(node, Map | Keyed):
                 continue
             offered = self.sources.classes_counted_by(node)
-            sample = arrival_sample(segment, node, sample_every)
+            sample = self._arrivals[node.name] = arrival_sample(segment, node, sample_every)
             if isinstance(node, Map):
                 carried = node.name in self._origins.carried
                 stage = MapStage(
@@ -174,22 +182,49 @@ class Compiler:
                     cache=folder,
                     ttl_us=node.ttl_us,
                 )
-                self._stages[node.name] = packed(
-                    KeyedStage(
-                        keeper,
-                        node.rows,
-                        node.order_by,
-                        sample,
-                        offered,
-                        self._origins.names,
-                        node.name in traced,
-                        self._samples.get(node.name),
-                        node.name in self._tellers,
-                        sample_every,
-                        node.on_error == "skip",
-                        self._asides(node),
+                combiner = self._combiner(node)
+                if combiner is not None:
+                    needs = pa.schema([node.rows.field(name) for name in combiner.needs])
+                    in_front = CombineStage(
+                        node.name, combiner, needs, sample, offered, sample_every
                     )
+                    self._combine_stages[node.name] = packed(in_front)
+                behind = KeyedStage(
+                    keeper,
+                    node.rows,
+                    node.order_by,
+                    sample,
+                    offered,
+                    self._origins.names,
+                    node.name in traced,
+                    self._samples.get(node.name),
+                    node.name in self._tellers,
+                    sample_every,
+                    node.on_error == "skip",
+                    self._asides(node),
+                    combiner,
                 )
+                self._stages[node.name] = packed(behind)
+                if combiner is not None:
+                    self._behind_combined[node.name] = packed(behind.of_combined(combiner))
+
+    @property
+    def combinable(self) -> frozenset[str]:
+        """The operators whose rows can be combined before they are sent to their tasks."""
+        return frozenset(self._combine_stages)
+
+    def _combiner(self, node: Keyed) -> Combiner | None:
+        """How an operator's rows are combined; None where something is told of single rows.
+
+        Behind a shuffle these are traces, origins of several sources with event time, and rows that
+        are put aside or left out.
+        """
+        combiner = node.bound.combiner
+        apart = bool(self._asides(node)) or node.on_error == "skip"
+        told = node.name in self.traced or bool(self._origins.told_apart(node))
+        if combiner is None or told or apart or not self._combines:
+            return None
+        return combiner if node.order_by is None or combiner.any_order else None
 
     def _asides(self, node: Map | Keyed) -> dict[str, pa.Schema]:
         """The rows that an operator puts aside and somebody reads."""
@@ -198,7 +233,7 @@ class Compiler:
     @property
     def stages(self) -> tuple[bytes, ...]:
         """The fixed parts of all operators, with the users' functions in them."""
-        return tuple(self._stages.values())
+        return (*self._stages.values(), *self._combine_stages.values())
 
     def rehearsing(self) -> "Compiler":
         """One that makes the same DataFrames, with tasks that load the operators and run nothing.
@@ -364,7 +399,13 @@ class Compiler:
             apart = (ORIGIN,) if self._origins.told_apart(node) else ()
             traces = (TRACE,) if self._takes(node) else ()
             rows = made.rows(node.inputs[0], (*apart, *traces))
-            return self._keyed(node, rows, entry, plan, versions, anchor)
+            intake = self._intake(node, plan)
+            combined = entry.combine and node.name in self._combine_stages
+            if combined:
+                rows, intake = self._combined(node, rows, plan, intake, made), Intake()
+            else:
+                intake = self._needed(node, intake, (*apart, *traces))
+            return self._keyed(node, rows, entry, plan, versions, anchor, intake, combined)
         raise TidegateError(f"'{node.name}' cannot stand inside a segment")
 
     def _branch(self, name: str, made: "Frames", hidden: tuple[str, ...]) -> DataFrame:
@@ -481,12 +522,13 @@ class Compiler:
         plan: BatchPlan,
         versions: Mapping[str, Version],
         anchor: DataFrame | None,
+        intake: Intake,
+        combined: bool,
     ) -> DataFrame:
         keys = ", ".join(f"`{name}`" for name in node.key)
         # One literal string: a literal per shard overflows Spark's stack.
         route = ",".join(str(task) for task in entry.route)
         shard = shard_of(node.key, node.shards)
-        intake = self._intake(node, plan)
         columns = [
             *intake.columns,
             f"xxhash64({keys}) as {HASH}",
@@ -504,14 +546,15 @@ class Compiler:
         leaving = node.schema.append(FIELD) if self._carries(node.name) else node.schema
         leaving = with_asides(leaving, self._asides(node))
         schema = struct_of(leaving)
+        stage = (self._behind_combined if combined else self._stages)[node.name]
         if self._rehearses:
-            rehearsed = RehearsedTask(self._stages[node.name], leaving)
+            rehearsed = RehearsedTask(stage, leaving)
             if anchor is None:
                 return routed.mapInArrow(lambda blocks: rehearsed(blocks), schema)
             both = anchor.groupBy(TASK).cogroup(routed.groupBy(TASK))
             return both.applyInArrow(lambda a, b: rehearsed.anchored(a, b), schema)
         task = KeyedTask(
-            self._stages[node.name],
+            stage,
             plan.batch_id,
             plan.at_us,
             PackedVersion.of(versions[node.name]),
@@ -527,6 +570,50 @@ class Compiler:
             return routed.mapInArrow(lambda blocks: task.without_anchor(blocks), schema)
         both = anchor.groupBy(TASK).cogroup(routed.groupBy(TASK))
         return both.applyInArrow(lambda a, b: task(a, b), schema)
+
+    def _needed(self, node: Keyed, intake: Intake, hidden: tuple[str, ...] = ()) -> Intake:
+        """An intake without the columns that nothing in the operator's task looks at."""
+        folded = {name.casefold() for name in node.rows.names}
+        ambiguous = len(folded) < len(node.rows.names)  # to Spark, where it ignores case
+        if intake.columns != ("*",) or node.bound.needs is None or ambiguous or self._asides(node):
+            return intake
+        sample, traces = self._arrivals.get(node.name), self._samples.get(node.name)
+        offered = self.sources.classes_counted_by(node)
+        names = (
+            *node.key,
+            *node.bound.needs,
+            node.bound.event_time,
+            node.order_by,
+            None if sample is None else sample.column,
+            None if traces is None else traces.arrival,
+            None if offered is None else offered.by,
+            *hidden,
+        )
+        columns = tuple(quoted(name) for name in dict.fromkeys(names) if name is not None)
+        return replace(intake, columns=columns)
+
+    def _combined(
+        self, node: Keyed, rows: DataFrame, plan: BatchPlan, intake: Intake, made: "Frames"
+    ) -> DataFrame:
+        """The rows of an operator, combined where they are: in the call of the maps before it."""
+        assert node.bound.combiner is not None
+        stage, schema = self._combine_stages[node.name], struct_of(node.bound.combiner.rows)
+        if self._rehearses:
+            rehearsed = RehearsedTask(stage, node.bound.combiner.rows)
+            return rows.mapInArrow(lambda blocks: rehearsed(blocks), schema)
+        task = CombineTask(stage, plan.batch_id, plan.at_us, self._accumulator, intake.shed)
+        maps = hosted_before(self._segment, node)
+        if not maps or not (self._origins.carried | self.traced).isdisjoint(m.name for m in maps):
+            given = rows.selectExpr(*self._needed(node, intake).columns)
+            return given.mapInArrow(lambda blocks: task(blocks), schema)
+        calls = [self._map_task(one, None, plan, self._intake(one, plan)) for one in maps]
+
+        def call(blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for each in calls:
+                blocks = each(blocks)
+            return task(blocks)
+
+        return made.rows(maps[0].inputs[0], ()).mapInArrow(call, schema)
 
 
 def _named(rows: DataFrame, tasks: int) -> DataFrame:

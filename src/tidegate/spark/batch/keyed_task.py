@@ -3,7 +3,7 @@
 import itertools
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,13 @@ import pyarrow.compute as compute
 from numpy.typing import NDArray
 
 from tidegate.control.learning.traces import NO_IDS
+from tidegate.pipelines.keyed import ROWS, Combiner, Update
 from tidegate.pipelines.on_error import ERROR
 from tidegate.spark.batch.ahead import AHEAD_US
 from tidegate.spark.batch.asides import Asides, put_aside
 from tidegate.spark.batch.failure import told_of
 from tidegate.spark.batch.report import TaskReport
+from tidegate.spark.batch.rows_left import rows_left
 from tidegate.spark.batch.skip_keys import SkippedKeys, emitted, skipping
 from tidegate.spark.batch.traces import FIELD, Marks, TraceSample
 from tidegate.spark.batch.worker import (
@@ -66,6 +68,19 @@ class KeyedStage:
     """Whether keys that the function cannot process are left out."""
     asides: Asides = field(default_factory=dict)
     """The rows that it puts aside, where somebody reads them."""
+    combiner: Combiner | None = None
+    """How its rows may be combined before they are sent to it; None: they never are."""
+
+    def of_combined(self, combiner: Combiner) -> "KeyedStage":
+        """The same operator where its rows were combined in front of it.
+
+        What is told of single rows was told there.
+        """
+        bound = replace(
+            self.keeper.bound, update=combiner.update, event_time=combiner.time, combiner=None
+        )
+        keeper = replace(self.keeper, bound=bound)
+        return replace(self, keeper=keeper, rows=combiner.rows, arrivals=None, offered=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +187,7 @@ class KeyedTask:
         newest_us, ahead = newest_events(
             rows, keeper.bound.event_time, stage.origins, self.at_us + AHEAD_US
         )
+        left = rows_left(rows, stage.combiner)
         if rows is None:
             rows, hashes = stage.rows.empty_table(), np.empty(0, dtype=np.int64)
         else:
@@ -199,7 +215,7 @@ class KeyedTask:
                     operator=keeper.operator,
                     task=task,
                     part=part,
-                    rows_in=rows.num_rows,
+                    rows_in=rows_behind(rows),
                     rows_out=output.num_rows,
                     busy_s=time.perf_counter() - clock,
                     function_s=function_s,
@@ -214,7 +230,7 @@ class KeyedTask:
                     node=node_of(keeper.cache),
                     newest_us=newest_us,
                     ahead_rows=ahead,
-                    late_rows=update.late_count,
+                    late_rows=late_behind(rows, update),
                     skipped_rows=skipped.count,
                     skipped_error=skipped.error,
                     stamps=None
@@ -222,6 +238,7 @@ class KeyedTask:
                     else stage.arrivals.of(rows, self.batch_id),
                     sampled=stage.every,
                     class_rows=class_rows(rows, stage.offered),
+                    combined_rows=left,
                     born=None if marks is None else marks.born,
                     left=np.unique(passed.traces) if passed is not None and stage.tells else None,
                     bytes_in=bytes_in,
@@ -262,6 +279,20 @@ def pieces(block: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
     for begin, end in itertools.pairwise(cuts):
         if begin < end:
             yield int(numbers[begin]), block.slice(begin, end - begin)
+
+
+def late_behind(rows: pa.Table, update: Update) -> int:
+    """How many rows were late, where each may stand for several that were combined."""
+    if update.late is None or ROWS not in rows.column_names:
+        return update.late_count
+    return int(rows[ROWS].to_numpy()[update.late].sum())
+
+
+def rows_behind(rows: pa.Table) -> int:
+    """How many rows these are, where each may stand for several that were combined."""
+    if ROWS not in rows.column_names:
+        return int(rows.num_rows)
+    return int(compute.sum(rows[ROWS]).as_py() or 0)
 
 
 def traced_keys(

@@ -55,7 +55,7 @@ class NextAllocation:
                 if isinstance(node, Keyed) and len(entry.route) != node.shards:
                     continue
                 route = entry.route if isinstance(node, Keyed) else ()
-                self._wanted[name] = OperatorPlan(entry.tasks, route)
+                self._wanted[name] = replace(entry, route=route, parts=1)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -84,7 +84,15 @@ class NextAllocation:
         with self._lock:
             old = self._wanted[operator]
             route = rescaled(old.route, tasks) if isinstance(node, Keyed) else ()
-            self._wanted[operator] = OperatorPlan(tasks, route)
+            self._wanted[operator] = replace(old, tasks=tasks, route=route)
+
+    def combine(self, operator: str, begins: bool) -> None:
+        """Combine the rows of an operator before they are sent to its tasks, or no longer.
+
+        From the next micro-batch on.
+        """
+        with self._lock:
+            self._wanted[operator] = replace(self._wanted[operator], combine=begins)
 
     def reroute(self, operator: str, moves: Mapping[int, int]) -> None:
         """Move single shards to other tasks from the next micro-batch on."""
@@ -93,7 +101,7 @@ class NextAllocation:
             raise AskedWrongly(f"operator '{operator}' has no shards: only keyed operators do")
         with self._lock:
             old = self._wanted[operator]
-            self._wanted[operator] = OperatorPlan(old.tasks, rerouted(old.route, moves, old.tasks))
+            self._wanted[operator] = replace(old, route=rerouted(old.route, moves, old.tasks))
 
     def deal(self, operator: str, shares: Sequence[float]) -> None:
         """Deal the rows of a map to its tasks by these shares from the next micro-batch on.
@@ -155,7 +163,8 @@ class NextAllocation:
 
         The route holds from this micro-batch on, unless another one is wished for meanwhile.
         """
-        found = OperatorPlan(entry.tasks, rerouted(entry.route, moves, entry.tasks))
+        route = rerouted(entry.route, moves, entry.tasks)
+        found = OperatorPlan(entry.tasks, route, combine=entry.combine)
         with self._lock:
             if self._wanted[operator] == replace(entry, parts=1):
                 self._wanted[operator] = found
@@ -168,7 +177,7 @@ class NextAllocation:
             entry = self._wanted[operator]
             if entry.tasks == tasks:  # a rescale meanwhile has its own numbers
                 route = tuple(number[task] for task in entry.route)
-                self._wanted[operator] = OperatorPlan(entry.tasks, route)
+                self._wanted[operator] = replace(entry, route=route)
 
     def snapshot(self) -> dict[str, OperatorPlan]:
         """Tasks and routes as they are wished for now."""
@@ -186,7 +195,7 @@ class NextAllocation:
                 continue
             route = follow(name, entry)
             if route != entry.route:
-                wished[name] = OperatorPlan(entry.tasks, route)
+                wished[name] = replace(entry, route=route)
                 self.relabel(name, entry.tasks, entry.route, route)
         return wished
 

@@ -27,6 +27,8 @@ class OperatorPlan:
     parts: int = 1
     """In how many parts, one after the other, each task works on its rows, because all of them at
     once might not fit into its memory. Only of keyed operators: a part has some of the shards."""
+    combine: bool = False
+    """Whether its rows are combined before they are sent to its tasks (`combine_task`)."""
 
     @property
     def part_of(self) -> tuple[int, ...]:
@@ -92,7 +94,7 @@ class Plans:
     def write(self, plan: BatchPlan) -> None:
         """Fix the plan of a micro-batch."""
         operators: dict[str, Any] = {
-            name: {"tasks": entry.tasks, "route": list(entry.route), **_parts(entry)}
+            name: {"tasks": entry.tasks, "route": list(entry.route), **_others(entry)}
             for name, entry in self.names.to_kept(plan.operators).items()
         }
         document = {
@@ -130,7 +132,12 @@ def _plan(document: dict[str, Any], names: KeptNames) -> BatchPlan:
         document["batch"],
         document["at_us"],
         {
-            name: OperatorPlan(entry["tasks"], tuple(entry["route"]), entry.get("parts", 1))
+            name: OperatorPlan(
+                entry["tasks"],
+                tuple(entry["route"]),
+                entry.get("parts", 1),
+                entry.get("combine", False),
+            )
             for name, entry in names.from_kept(document["operators"]).items()
         },
         Keep(document.get("keep", 1.0), document.get("keep_by_class", {})),
@@ -138,9 +145,10 @@ def _plan(document: dict[str, Any], names: KeptNames) -> BatchPlan:
     )
 
 
-def _parts(entry: OperatorPlan) -> dict[str, int]:
-    """Left out where there is one: an older release can then read the plan."""
-    return {"parts": entry.parts} if entry.parts > 1 else {}
+def _others(entry: OperatorPlan) -> dict[str, Any]:
+    """What is left out where it is as always: an older release can then read the plan."""
+    parts = {"parts": entry.parts} if entry.parts > 1 else {}
+    return {**parts, "combine": True} if entry.combine else {**parts}
 
 
 def _name(batch_id: int, mark: str) -> str:

@@ -22,6 +22,11 @@ from tidegate.spark.state.version import TaskChange
 _log = logging.getLogger("tidegate.batch")
 
 
+def combining(operator: str) -> str:
+    """The name under which tasks report that combine rows in front of an operator."""
+    return f"{operator} (combining)"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShedCounts:
     """Rows of a source that one task was offered and kept."""
@@ -89,6 +94,9 @@ class TaskReport:
     """Rows of each class, for the first operator behind a source that has classes."""
     bytes_in: int = 0
     """The size of the rows that it was given, in Arrow's format."""
+    combined_rows: int | None = None
+    """Of a keyed operator: the combined rows that it was given in the place of `rows_in`. Where
+    nothing was combined, about how many there would have been; None: its rows cannot be."""
     waited_s: float | None = None
     """How long it waited for them; None where that is not known, or includes other operators."""
     memory: WorkerMemory | None = None

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tidegate.control.row_counts import SourceCount
 from tidegate.spark.batch.plan import BatchPlan
-from tidegate.spark.batch.report import TaskReport
+from tidegate.spark.batch.report import TaskReport, combining
 from tidegate.spark.batch.step import Step
 
 
@@ -44,3 +44,13 @@ class BatchResult:
     def of(self, operator: str) -> list[TaskReport]:
         """The reports of one operator."""
         return [report for report in self.reports if report.operator == operator]
+
+    def in_front_of(self, operator: str) -> list[TaskReport]:
+        """The reports of the tasks that combined its rows; none where nothing was combined."""
+        name = combining(operator)
+        return [report for report in self.reports if report.operator == name]
+
+    def combines(self, operator: str) -> bool:
+        """Whether its rows were combined before they were sent to its tasks."""
+        entry = self.plan.operators.get(operator)
+        return entry is not None and entry.combine

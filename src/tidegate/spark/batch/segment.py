@@ -19,6 +19,7 @@ from tidegate.spark.batch.backpressure import Backpressure
 from tidegate.spark.batch.batch_clock import BatchClock
 from tidegate.spark.batch.checkpoint import Checkpoint
 from tidegate.spark.batch.cleaner import Cleaner
+from tidegate.spark.batch.combining import Combining
 from tidegate.spark.batch.compile import Compiler
 from tidegate.spark.batch.next_allocation import NextAllocation
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
@@ -71,6 +72,9 @@ class SegmentRun:
     """Called before each micro-batch is planned, so that the control loop can still change it."""
     after_step: AfterStep | None = None
     """Called after each step of a micro-batch; what it raises fails the batch at that step."""
+    combine: str = "auto"
+    """When rows are combined before they are sent to the tasks of their keys: by what it saves,
+    "always" or "never"."""
     rehearsal: Rehearsal | None = None
     """Warms up executors; None: they are not warmed up."""
     counted: Callable[[ExecutorNames], ExecutorNames] = lambda executors: executors
@@ -91,6 +95,7 @@ class SegmentRun:
     _backpressure: Backpressure = field(init=False)
     _counts: SourceTotals = field(init=False)
     _transactions: Transactions = field(init=False)
+    _combining: Combining | None = None
     _formats: dict[str, FormatSink] = field(default_factory=dict)
     """The sinks that write to a format of Spark."""
     _query_id: str = ""
@@ -120,11 +125,22 @@ class SegmentRun:
     def prepare(self) -> None:
         """Create directories, check what an earlier run left, and continue with its routes."""
         self._transactions.prepare()
+        self._combining = self._begin_combining()
         self._formats = {
             node.name: sink_of(node, self.anchors.session)
             for node in self.segment.nodes
             if isinstance(node, Sink) and node.format is not None
         }
+
+    def _begin_combining(self) -> Combining:
+        """Combine rows as it was asked for; "auto" goes on as the last run ended."""
+        combinable = self.compiler.combinable
+        for node in self.segment.keyed:
+            if self.combine != "auto" or node.name not in combinable:
+                always = self.combine == "always" and node.name in combinable
+                self.allocation.combine(node.name, always)
+        chosen = combinable if self.combine == "auto" else frozenset[str]()
+        return Combining.of(self.pipeline, self.allocation, sorted(chosen))
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         """Run one micro-batch."""
@@ -195,6 +211,8 @@ class SegmentRun:
             return
         self._ahead.look(done.reports, done.plan.at_us)
         self._skipped.look(done.reports)
+        if self._combining is not None:
+            self._combining.look(done.plan, done.reports)
         self.results.append(
             BatchResult(
                 segment=self.segment.name,

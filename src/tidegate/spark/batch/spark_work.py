@@ -78,6 +78,8 @@ class SparkWork:
         for name in self.allocation.previews():
             begun_s = time.perf_counter()
             entry = routed[name]
+            if entry.combine:  # no key is heavy then
+                continue
             loads = self.compiler.counted(
                 self.batch,
                 plan,

@@ -114,7 +114,8 @@ class OperatorMeter:
         for batch in finished:
             varying.add(batch)
         rows = sum(report.rows_in for report in reports)
-        busy_s = sum(report.busy_s for report in reports)
+        in_front = [report for result in results for report in result.in_front_of(node.name)]
+        busy_s = sum(report.busy_s for report in (*in_front, *reports))
         return OperatorMeasurement(
             name=node.name,
             segment=self._segment.name,
@@ -143,6 +144,7 @@ class OperatorMeter:
             task_rates=task_rates,
             executors=self._speeds[node.name].executors(entry),
             dealt=dealt,
+            combined_rows=_combined_rows(results, node.name),
             **_received(reports, rows),
         )
 
@@ -156,7 +158,7 @@ def nodes_of(reports: Sequence[TaskReport]) -> tuple[str, ...]:
 
 
 def _imbalance(results: Sequence[BatchResult], operator: str, task_rates: Sequence[float]) -> float:
-    """delta: rows of the fullest task over the mean, over the tick.
+    """delta: rows of the fullest task over the mean, over the tick; combined rows where they are.
 
     Where rows were dealt by the tasks' speeds, it is the time that they take.
     """
@@ -166,9 +168,23 @@ def _imbalance(results: Sequence[BatchResult], operator: str, task_rates: Sequen
         tasks = max(tasks, len(result.of(operator)))
         for report in result.of(operator):
             speed = task_rates[report.task] if report.task < len(task_rates) else 1.0
-            load[report.task] = load.get(report.task, 0.0) + report.rows_in / speed
+            rows = report.rows_in
+            if report.combined_rows is not None and result.combines(operator):
+                rows = report.combined_rows
+            load[report.task] = load.get(report.task, 0.0) + rows / speed
     total = sum(load.values())
     return max(load.values()) * tasks / total if total else 1.0
+
+
+def _combined_rows(results: Sequence[BatchResult], operator: str) -> int | None:
+    """What its tasks were given in the place of its rows; None unless some batch combined them."""
+    if not any(result.combines(operator) for result in results):
+        return None
+    return sum(
+        (report.combined_rows or 0) if result.combines(operator) else report.rows_in
+        for result in results
+        for report in result.of(operator)
+    )
 
 
 def _preview_s(finished: Sequence[FinishedBatch], operator: str) -> float | None:

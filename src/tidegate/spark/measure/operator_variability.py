@@ -43,10 +43,11 @@ class OperatorVariability:
         self._service = None
         if batch.fresh < 1.0:
             return  # rows from before the run did not arrive now
-        stamps = [report.stamps for report in reports if report.stamps is not None]
+        noting = (*batch.result.in_front_of(self._operator), *reports)
+        stamps = [report.stamps for report in noting if report.stamps is not None]
         if self._stamps is not None and stamps:
             whole = merged(stamps)
-            every = max(report.sampled for report in reports)
+            every = max(report.sampled for report in noting)
             self._stamps.add(whole.slots, whole.counts, every, len(stamps))
         elif batch.since_s is not None:
             rows = sum(report.rows_in for report in reports)

@@ -15,7 +15,7 @@ from tidegate.control.row_counts import ClassCount, SourceCount, added
 from tidegate.pipelines.graph import Segment, Source
 from tidegate.pipelines.walks import first_reader, origins
 from tidegate.spark.batch.plan import BatchPlan
-from tidegate.spark.batch.report import ShedCounts, TaskReport
+from tidegate.spark.batch.report import ShedCounts, TaskReport, combining
 from tidegate.spark.shedding.sources import ShedSources
 from tidegate.spark.shedding.task import ShedStage
 from tidegate.spark.state.files import Durable
@@ -133,9 +133,10 @@ def counted(
             continue
         own = [report for report in reports if report.operator == reader]
         rows = sum(report.rows_in for report in own)
+        in_front = [report for report in reports if report.operator == combining(reader)]
         names = sorted(node.name for node in read)
         classes: tuple[str, ...] = stages[names[0]].classes if len(names) == 1 else ()
-        parts = [report.class_rows for report in own if report.class_rows]
+        parts = [one.class_rows for one in (*in_front, *own) if one.class_rows]
         by_class = [sum(part) for part in zip(*parts, strict=True)] or [0] * len(classes)
         found.append(
             SourceCount(

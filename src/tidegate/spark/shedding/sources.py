@@ -170,7 +170,7 @@ def marked(rows: DataFrame, stage: ShedStage, batch_id: int = 0) -> DataFrame:
     if stage.unique:
         word = _word(stage, batch_id)
     else:
-        known = ", ".join(_quoted(c.name) for c in rows.schema.fields if hashable(c.dataType))
+        known = ", ".join(quoted(c.name) for c in rows.schema.fields if hashable(c.dataType))
         word = f"xxhash64({known or '0'})"
     columns = ["*", f"{word} as {ROW}", f"spark_partition_id() as {PART}"]
     return rows.selectExpr(*columns, *_group(stage))
@@ -186,9 +186,9 @@ def drawn(source: Source, stage: ShedStage, task: ShedTask) -> Intake:
     kept = f"shiftrightunsigned({word}, 11) * {2.0**-53!r}D < {_keep(stage, task.keeps)}"
     needed = {stage.by, source.arrival}
     columns = [
-        f"if({kept}, {_quoted(field.name)}, null) as {_quoted(field.name)}"
+        f"if({kept}, {quoted(field.name)}, null) as {quoted(field.name)}"
         if _bulky(field.type) and field.name not in needed
-        else _quoted(field.name)
+        else quoted(field.name)
         for field in source.schema
         if field.name != WEIGHT
     ]
@@ -226,7 +226,7 @@ def hashable(kind: DataType) -> bool:
 
 def _word(stage: ShedStage, batch_id: int) -> str:
     """64 bits from what tells a row apart, the source and the batch."""
-    unique = ", ".join(_quoted(name) for name in stage.unique)
+    unique = ", ".join(quoted(name) for name in stage.unique)
     return f"xxhash64({unique}, {zlib.crc32(stage.source.encode())}L, {batch_id}L)"
 
 
@@ -239,14 +239,14 @@ def _keep(stage: ShedStage, keeps: tuple[float, ...]) -> str:
         f"when {_literal(name)} then {keep!r}D"
         for name, keep in zip(stage.classes, named, strict=False)
     )
-    return f"case cast({_quoted(str(stage.by))} as string) {cases} else {other!r}D end"
+    return f"case cast({quoted(str(stage.by))} as string) {cases} else {other!r}D end"
 
 
 def _group(stage: ShedStage) -> tuple[str, ...]:
     """The key group of a row, where rows are counted by it."""
     if not stage.shards:
         return ()
-    keys = ", ".join(_quoted(name) for name in stage.key)
+    keys = ", ".join(quoted(name) for name in stage.key)
     return (f"cast(pmod(xxhash64({keys}), {stage.shards}) as int) as {GROUP}",)
 
 
@@ -255,7 +255,8 @@ def _bulky(kind: pa.DataType) -> bool:
     return not pa.types.is_primitive(kind) and not pa.types.is_boolean(kind)
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A column's name in an SQL expression."""
     return f"`{name.replace('`', '``')}`"
 
 

@@ -26,6 +26,8 @@ Slots = NDArray[np.uint64]
 
 def shard_of(hashes: NDArray[np.int64], shards: int) -> NDArray[np.int64]:
     """The shard of each hash: Spark's `pmod(hash, shards)`."""
+    if shards & (shards - 1) == 0:  # the lowest bits, of negative numbers as well: no division
+        return hashes & (shards - 1)
     return hashes % shards
 
 

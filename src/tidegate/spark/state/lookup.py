@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 
 from tidegate.spark.state.identity import same_keys
 from tidegate.spark.state.layer import Layer
-from tidegate.spark.state.layout import DEAD, EXPIRES, NEVER_US, Slots, shard_of_slot
+from tidegate.spark.state.layout import (
+    DEAD,
+    EXPIRES,
+    NEVER_US,
+    Slots,
+    shard_bounds,
+    shard_of_slot,
+)
 from tidegate.spark.state.node_cache import NodeCache
 from tidegate.spark.state.version import Piece, Version
 
@@ -98,7 +105,10 @@ def find(
     at_us: int,
     schema: pa.Schema,
 ) -> tuple[pa.Table, Numbers]:
-    """The live state rows of these distinct keys, and the number of each row's key."""
+    """The live state rows of these distinct keys, and the number of each row's key.
+
+    The keys are given in the order of their slots.
+    """
     if within is None:
         parts = _newest_of_each_key(reaches, slots, keys)
     else:
@@ -116,12 +126,20 @@ def find(
 def _newest_of_each_key(
     reaches: list[Reach], slots: Slots, keys: pa.Table
 ) -> list[tuple[pa.Table, Numbers]]:
-    """Search from the newest file to the oldest; a key that was found is not searched again."""
+    """Search from the newest file to the oldest; a key that was found is not searched again.
+
+    Keys are in the order of their slots, so those of a piece's shards lie together.
+    """
+    bounds = shard_bounds(slots, len(reaches[0].valid)) if reaches else None
     shard = shard_of_slot(slots)
-    open_keys = np.arange(len(slots))
+    missing = np.ones(len(slots), dtype=np.bool_)
     parts: list[tuple[pa.Table, Numbers]] = []
     for reach in reaches:
-        asked = open_keys[reach.valid[shard[open_keys]]]
+        assert bounds is not None
+        start, end = bounds[reach.piece.first_shard], bounds[reach.piece.last_shard + 1]
+        asked = start + np.flatnonzero(missing[start:end] & reach.valid[shard[start:end]])
+        if not len(asked):
+            continue
         position, row = candidates(reach.layer, slots[asked])
         if not len(position):
             continue
@@ -131,9 +149,7 @@ def _newest_of_each_key(
         if not same.all():
             rows, number = rows.filter(pa.array(same)), number[same]
         parts.append((rows, number))
-        answered = np.zeros(len(slots), dtype=np.bool_)
-        answered[number] = True
-        open_keys = open_keys[~answered[open_keys]]
+        missing[number] = False
     return parts
 
 

@@ -113,14 +113,14 @@ def read_version(
 
     `earlier` are the layouts that older files were written in.
     """
-    if not version.files:
-        return schema.empty_table().select([name for name in schema.names if name not in SYSTEM])
     cache, every = NodeCache("", folder, version.shards, earlier=earlier), range(version.shards)
     parts = []
     for reach in open_chains(cache, version, every, Reads(), with_system(schema)):
         bounds = reach.layer.bounds
         rows = ranges(bounds[:-1][reach.valid], bounds[1:][reach.valid])
         parts.append(reach.layer.rows(rows))
+    if not parts:  # nothing was ever kept, or all of it was dropped again
+        return schema.empty_table().select([name for name in schema.names if name not in SYSTEM])
     table = pa.concat_tables(parts)
     number, _ = distinct(table.column(SLOT).to_numpy(), table.select(key))
     sub = np.zeros(len(number), dtype=np.int64) if within is None else integers(table, within)

@@ -11,7 +11,7 @@ from tidegate.control.learning.sojourn import BatchStamps, Stamps
 from tidegate.pipelines.functions import count
 from tidegate.pipelines.graph import Keyed, Map, Segment, Source, TaskBounds
 from tidegate.spark.batch.plan import BatchPlan, OperatorPlan
-from tidegate.spark.batch.report import TaskReport
+from tidegate.spark.batch.report import TaskReport, combining
 from tidegate.spark.batch.result import BatchResult
 from tidegate.spark.measure.busy_cores import BusyCores
 from tidegate.spark.measure.operator_meter import OperatorMeter
@@ -198,3 +198,25 @@ def test_what_tasks_received_and_waited_for() -> None:
     assert (mapped.rows_out, keyed.rows_out) == (40, 40)
     (_, silent) = OperatorMeter(SEGMENT).measure([], PLAN, interval_s=1.0)
     assert (silent.row_bytes, silent.task_bytes, silent.task_wait_s) == (0.0, 0.0, None)
+
+
+def test_combined_rows_are_told_beside_the_rows_that_they_stand_for():
+    """Rates and service times are of rows; the load of a task is what it was given."""
+    plan = {"n": OperatorPlan(2, (0, 1, 0, 1), combine=True)}
+    reports = (
+        report(combining("n"), 0, 20, 0.5),
+        report(combining("n"), 1, 20, 0.3),
+        replace(report("n", 0, 30, 1.0), combined_rows=4),
+        replace(report("n", 1, 10, 1.2), combined_rows=4),
+    )
+    done = replace(result(*reports), plan=BatchPlan(0, 0, plan))
+    meter = OperatorMeter(SEGMENT)
+    *_, found = meter.measure(
+        [FinishedBatch(done, progress(0, 10.0, 1.0, 40), NO_STAMPS, None, 9.0)], plan, 2.0
+    )
+    assert (found.rows, found.combined_rows) == (40, 8)
+    assert found.service_rate == pytest.approx(40 / 3.0)
+    assert found.busy_s == pytest.approx(3.0)
+    assert found.imbalance == 1.0, "both tasks were given as much"
+    *_, plain = OperatorMeter(SEGMENT).measure([finished(0, 10.0, 1.0, 9.0)], PLAN, 2.0)
+    assert plain.combined_rows is None and plain.imbalance == 1.5

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.helpers.keyed_store import SHARDS, Store
 from tidegate.errors import TidegateError
 from tidegate.pipelines.keyed import BoundKeyed, KeyedBatch, Update
-from tidegate.spark.state.layout import file_schema
+from tidegate.spark.state.layout import file_schema, shard_of
 from tidegate.spark.state.node_cache import NodeCache, open_layers
 from tidegate.spark.state.version import Version
 
@@ -219,3 +219,10 @@ def test_several_rows_of_one_key_are_told_apart_by_within(tmp_path):
 def test_version_survives_json():
     version = Version.empty(4)
     assert Version.from_json(version.to_json()) == version
+
+
+@pytest.mark.parametrize("shards", [1, 2, 3, 7, 256, 1000, 1024])
+def test_the_shard_of_a_hash_is_that_of_spark(shards):
+    """Not the remainder of C, which is negative for negative hashes."""
+    hashes = np.array([0, 1, -1, 255, -256, 2**63 - 1, -(2**63), 12345678901, -98765432109])
+    assert shard_of(hashes, shards).tolist() == [int(one) % shards for one in hashes]
