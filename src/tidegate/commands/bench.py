@@ -46,7 +46,7 @@ def bench(
     extra = _pairs(context.args)
     with progress(f"bench {name}") as shown:
         options = Options(quick=quick, say=shown.say, progress=shown.progress, extra=extra)
-        answer = _load(name, known[name])(options)
+        answer = _load(known[name])(options)
     if json:
         print_json(asdict(answer))
     else:
@@ -67,7 +67,7 @@ def _benchmarks() -> dict[str, Path]:
     )
 
 
-def _load(name: str, path: Path) -> Any:
+def _load(path: Path) -> Any:
     """The `run` function of a benchmark.
 
     A benchmark may import helpers from a folder beside it, as `benchmarks.FOLDER`, so the directory
@@ -86,8 +86,8 @@ def _load(name: str, path: Path) -> Any:
             raise
         package = error.name.partition(".")[0]
         raise TidegateError(
-            f"the benchmark '{name}' needs the package '{package}', which is not installed; install"
-            f" it, or all that benchmarks compare with by the extra tidegate[dev]"
+            f"the benchmark '{path.stem}' needs the package '{package}', which is not installed;"
+            " install it, or all that benchmarks compare with by the extra tidegate[dev]"
         ) from error
     return module.run
 
