@@ -31,7 +31,7 @@ from tidegate.apps.nexmark.reference import closed_by, picked
 from tidegate.apps.nexmark.selection import QUERY as Q2
 from tidegate.apps.nexmark.user_sessions import QUERY as Q11
 from tidegate.benching import Aim, Bench, Options, at_least
-from tidegate.errors import AskedWrongly, nearest
+from tidegate.errors import AskedWrongly, check_options, nearest
 from tidegate.pipelines.graph import Map
 from tidegate.spark.session import session
 from tidegate.workload.parse import parse_profile
@@ -246,6 +246,7 @@ def measure(
 
 def run(options: Options) -> Bench:
     """Run the contenders of each query; `--queries q3,q8` runs only some."""
+    check_options(options.extra, ["queries"], "bench nexmark")
     asked = options.extra.get("queries", ",".join(QUERIES)).split(",")
     for name in asked:
         if name not in QUERIES:
