@@ -87,3 +87,29 @@ def test_a_batch_that_was_begun_is_repeated_from_the_savepoint(spark, tmp_path):
     assert sink.tries[1] == 2
     assert sorted(sink.batches[1], key=lambda row: row["k"]) == first
     assert stored(tmp_path / "n", "total", "x") == {"a": 22, "b": 11}
+
+
+def test_a_pipeline_goes_back_to_a_version_that_was_kept(spark, tmp_path):
+    feed = Feed(tmp_path / "in", "k string, v long")
+
+    def flow():
+        made = tg.pipeline("shop", feed.stream(spark))
+        return made.keyed("sums", tg.sum("v", as_="x"), key="k", shards=8)
+
+    for value in (1, 10, 100, 1_000, 10_000, 100_000):
+        feed.add(rows(value))
+    finished(flow(), tmp_path / "ck", tasks=2, versions=6)
+    ends = [stored_at(tmp_path / "ck", version) for version in range(6)]
+    assert ends == [2, 22, 222, 2_222, 22_222, 222_222]
+
+    make_savepoint(str(tmp_path / "ck"), str(tmp_path / "sp"), version=1)
+    again = flow().start(str(tmp_path / "new"), savepoint=tmp_path / "sp", versions="1 hour")
+    again.processAllAvailable()
+    again.stop()
+    assert again.results()[0].plan.batch_id == 2
+    assert stored(tmp_path / "new", "sums", "x") == {"a": 222_222, "b": 111_111}
+
+
+def stored_at(checkpoint, version: int) -> int:
+    table = tg.read_state(str(checkpoint), "sums", version)
+    return dict(zip(table["k"].to_pylist(), table["x"].to_pylist(), strict=True))["a"]
