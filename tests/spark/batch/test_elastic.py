@@ -325,7 +325,7 @@ def test_a_wrong_output_schema_names_operator_and_column(spark, tmp_path):
             lambda s: tg.pipeline("p", s).keyed("n", tg.count(), key="k", shards=8),
             "shard count 256, now 8",
         ),
-        (lambda s: tg.pipeline("p", s).keyed("n", tg.sum("v"), key="k"), "had the state"),
+        (lambda s: tg.pipeline("p", s).keyed("n", tg.sum("v"), key="k"), "had the function count"),
     ],
 )
 def test_a_checkpoint_that_does_not_fit_is_refused(spark, tmp_path, change, message):
