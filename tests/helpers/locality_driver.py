@@ -28,7 +28,10 @@ def main(root: Path) -> None:
     run = flow.start(str(root / "ck"), tasks=EXECUTORS, cache="tidegate-cache")
 
     meter = PipelineMeter(
-        run, SimpleNamespace(granted=lambda: EXECUTORS, asked=EXECUTORS, grant_s=None)
+        run,
+        SimpleNamespace(
+            granted=lambda: EXECUTORS, asked=EXECUTORS, grant_s=None, overdue=lambda: None
+        ),
     )
 
     def phase(batches: int) -> dict[str, int]:
