@@ -45,6 +45,7 @@ def test_an_application_is_measured_on_each_number_of_cores(spark) -> None:
     assert found.checks[0].predicted.rows_per_s > 0.0
 
 
+@pytest.mark.experiment
 def test_a_script_is_measured_with_recorded_rows_and_writes_nothing(
     spark, tmp_path: Path, monkeypatch
 ) -> None:

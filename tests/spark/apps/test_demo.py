@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.helpers.places import SOURCE
 
 
@@ -36,6 +38,7 @@ def test_the_command_prints_one_document_and_draws_a_picture(tmp_path: Path) -> 
     assert not re.search(r"<(script|link)[^>]+(src|href)=", page), "it stands alone"
 
 
+@pytest.mark.experiment
 def test_the_load_through_a_broker_is_counted_as_well(kafka_jars: None, tmp_path: Path) -> None:
     document, _ = demo(tmp_path, "--kafka", "--picture", "")
     assert document["kafka"] is True and document["verified"] is True
