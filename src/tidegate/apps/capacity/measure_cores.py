@@ -25,6 +25,8 @@ LOOKS = 4
 """Batches of one row per core, where nothing is known of the pipeline: they show the overhead."""
 LEAST_BATCH = 2.0
 """A batch takes at least so many times as long as one without rows, or it says little of rows."""
+MOST_LONGER = 8.0
+"""Batches are to take at most so many times as long as stated, whatever their overhead is."""
 WARM_BATCHES = 1
 """Batches behind the first one that are not looked at either, while Python workers start."""
 ONE_BATCH, SEVERAL = 0.2, 0.1
@@ -129,6 +131,9 @@ def _sampled(
     not, samples begin anew with another size: a pipeline gets faster while it warms up. Where a
     much smaller batch is hardly shorter, the stated time is mostly overhead, which grows with the
     cores. Batches are then to take longer, or the size would shrink to a row.
+
+    The first batch of another size is no sample: a watermark follows the rows of the batches
+    before, so windows that those filled are closed in it.
     """
     sampled: list[TimedBatch] = []
     rows, changes, far = guess.rows, 0, 0
@@ -142,7 +147,7 @@ def _sampled(
         now = TimedBatch(rows, _mean_s(sampled, plan.rule))
         if before is not None and now.rows < before.rows:
             learned_s = overhead_of(now.rows, now.seconds, before.rows, before.seconds)
-            overhead_s = max(overhead_s, learned_s)
+            overhead_s = max(overhead_s, min(learned_s, MOST_LONGER * plan.batch_s / LEAST_BATCH))
             batch_s = long_enough(batch_s, overhead_s)
         share = ONE_BATCH if len(sampled) == 1 else SEVERAL
         if abs(now.seconds / batch_s - 1.0) <= share:
@@ -154,6 +159,7 @@ def _sampled(
             before = now
             rows, sampled = wanted, []
             set_batch_rows(size_file, rows)
+            batches.next_of(rows)
     return sampled
 
 

@@ -120,6 +120,23 @@ def test_batches_in_which_now_and_then_a_window_closes_are_sampled_in_the_end(
     assert len({one.rows for one in found}) == 1
 
 
+@pytest.mark.parametrize("first", [100, 200_000])
+def test_windows_of_the_batches_before_are_not_taken_for_overhead(
+    tmp_path: Path, first: int
+) -> None:
+    """A watermark closes in each batch what the one before it filled, which is most of the work."""
+    before = first
+
+    def seconds(rows: int, _: int) -> float:
+        nonlocal before
+        took_s, before = 0.1 + 1e-4 * rows + 4e-4 * before, rows
+        return took_s
+
+    found = sampled(tmp_path, seconds, BatchGuess(first, 0.1), CalibrationPlan(batch_s=1.5))
+    assert len({one.rows for one in found}) == 1
+    assert found[-1].seconds == pytest.approx(1.5, rel=0.2)
+
+
 @given(
     rows=st.integers(1, 10**6),
     seconds=st.floats(0.01, 100.0),
