@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.browser import opened, running_browser
+from tests.helpers.demo_page import LOAD, WITHIN_S, check, running_demo, shown_after_s
 from tests.helpers.places import SOURCE
 
 
@@ -36,6 +38,27 @@ def test_the_command_prints_one_document_and_draws_a_picture(tmp_path: Path) -> 
     page = (tmp_path / "out" / "demo.html").read_text()
     assert "<script" in page
     assert not re.search(r"<(script|link)[^>]+(src|href)=", page), "it stands alone"
+
+
+SURGES = "step:60@0,240@3,60@6,240@9"
+HIGH = 150.0
+"""Between the two loads."""
+
+
+def test_its_page_shows_a_surge_within_seconds(tmp_path: Path) -> None:
+    """Twice, because a machine that runs other tests may be busy with them once."""
+    asked = ["--json", "--seconds", "12", "--rate", SURGES, "--master", "local[4]", "--picture", ""]
+    with (
+        running_browser() as browser,
+        running_demo(tmp_path, *asked) as demo,
+        opened(browser, demo.url) as tab,
+    ):
+        start_s, shown_s = demo.start_s(), []
+        for surge_s in (3.0, 9.0):
+            tab.page.wait_for_function(f"() => ({LOAD})() < {HIGH}")
+            shown_s.append(shown_after_s(tab, HIGH, start_s + surge_s))
+        check(tab, demo)
+    assert 0.0 < min(shown_s) <= WITHIN_S, shown_s
 
 
 @pytest.mark.experiment
