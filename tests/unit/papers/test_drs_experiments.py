@@ -41,6 +41,17 @@ def test_six_splits_are_judged() -> None:
     assert all(aim.met for aim in told([one]).aims)
 
 
+def test_further_runs_tell_whether_a_better_split_was_only_lucky() -> None:
+    lucky = {(10, 11, 1): 2.2, (11, 10, 1): 2.0, (9, 12, 1): 4.0}
+    measured = {split: Sojourns(mean, 0.1) for split, mean in lucky.items()}
+    once = six(measured=measured)
+    assert once.off == pytest.approx(1.1)
+    again = {(10, 11, 1): Sojourns(2.0, 0.1), (11, 10, 1): Sojourns(2.04, 0.1)}
+    assert six(measured=measured, again=again).off == 1.0
+    again[(11, 10, 1)] = Sojourns(1.6, 0.1)
+    assert six(measured=measured, again=again).off == pytest.approx(1.25)
+
+
 def test_splits_that_are_expected_to_be_alike_are_not_ranked() -> None:
     one = six(modelled_s={(10, 11, 1): 2.1, (11, 10, 1): 2.2, (9, 12, 1): 3.5})
     assert one.apart == [(10, 11, 1), (9, 12, 1)]

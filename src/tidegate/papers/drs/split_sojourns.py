@@ -1,8 +1,8 @@
 """What figures 6 and 7 show: sojourns by split, measured and modelled, and how well they agree."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from tidegate.benching import Aim, at_least, at_most
 from tidegate.papers.drs.runs import K_MAX
@@ -36,6 +36,8 @@ class SplitSojourns:
     by_drs_s: dict[Split, float]
     """E[T] by DRS's M/M/k model."""
     uncut: Sojourns
+    again: Mapping[Split, Sojourns] = field(default_factory=dict)
+    """Further runs of the recommended split and of the best one, where these are two."""
     wrong: tuple[str, ...] = ()
 
     @property
@@ -62,10 +64,15 @@ class SplitSojourns:
 
     @property
     def off(self) -> float:
-        """The recommended split's sojourn over the best one's."""
+        """The recommended split's sojourn over the best one's.
+
+        The best of many is partly lucky, so further runs of the two count instead where there are
+        any.
+        """
         if self.recommended not in self.measured:
             return math.inf
-        return self.measured[self.recommended].mean_s / self.measured[self.best].mean_s
+        among = self.again or self.measured
+        return among[self.recommended].mean_s / min(one.mean_s for one in among.values())
 
 
 def spearman(one: Sequence[float], other: Sequence[float]) -> float:
@@ -107,6 +114,14 @@ def _compared(one: SplitSojourns) -> list[Compared]:
                 None,
                 f"{1000 * sojourns.mean_s:.0f}, {1000 * sojourns.deviation_s:.0f};"
                 f" {1000 * one.modelled_s[split]:.0f}; {1000 * one.by_drs_s[split]:.0f} ms",
+            )
+        )
+    for split, sojourns in one.again.items():
+        lines.append(
+            Compared(
+                f"{one.app} {shown(split)}: sojourn in the further runs of the best two",
+                None,
+                f"{1000 * sojourns.mean_s:.0f} ms",
             )
         )
     every = one.alike(list(one.measured))
