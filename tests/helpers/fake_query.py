@@ -37,9 +37,12 @@ class FakeQuery:
     def __init__(self, name: str, trigger: str = "ProcessingTimeTrigger(0)") -> None:
         self.name, self.id, self.runId = name, f"id-{name}", f"run-{name}"
         self.available, self.active = True, False
+        self.message = "Waiting for data to arrive"
         self._jsq = SimpleNamespace(
             status=lambda: SimpleNamespace(
-                isDataAvailable=lambda: self.available, isTriggerActive=lambda: self.active
+                isDataAvailable=lambda: self.available,
+                isTriggerActive=lambda: self.active,
+                message=lambda: self.message,
             ),
             streamingQuery=lambda: SimpleNamespace(
                 trigger=lambda: SimpleNamespace(toString=lambda: trigger)

@@ -192,6 +192,9 @@ class SegmentMeasurement:
     """No batch is running: the next one waits for this decision, then takes the whole backlog."""
     lag: Lag | None = None
     """How far it is behind its sources, where these tell; None: they do not."""
+    idle: bool = False
+    """Whether it has nothing to do: its last look at its sources found no row, no batch runs, and
+    all rows that had come are done. False also while that is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,6 +45,12 @@ def shared(measurement: Measurement, cores: int) -> dict[str, int]:
     return split(busy_of(measurement), cores)
 
 
+def evenly(measurement: Measurement, cores: int) -> dict[str, int]:
+    """New task counts of the operators that must change for the segments to divide cores evenly."""
+    each = max(cores // max(len(measurement.segments), 1), 1)
+    return tasks_on(measurement, {one.name: each for one in measurement.segments})
+
+
 def split(weights: Mapping[str, float], cores: int) -> dict[str, int]:
     """Divide cores in proportion to the weights, by largest remainders, at least one for each."""
     names = list(weights)

@@ -17,7 +17,7 @@ from tidegate.control.latency.catch_up import cores_to_catch_up
 from tidegate.control.latency.load_ahead import LoadAhead
 from tidegate.control.learning.cold_batches import ColdBatch, cold_batch
 from tidegate.control.measurement import Measurement, SegmentMeasurement
-from tidegate.control.operator_tasks import tasks_on
+from tidegate.control.operator_tasks import evenly
 from tidegate.control.target import Target
 from tidegate.models.microbatch.batch_cost import SOJOURN_BATCHES, BatchCost
 from tidegate.units import format_duration
@@ -70,7 +70,7 @@ class FirstBatches:
             reason=f"a first batch took {format_duration(longest_s)}, target {self._target}:"
             f" {by_overrun} cores for the rows that arrived meanwhile",
             cores=by_overrun,
-            tasks=_spread(measurement, by_overrun),
+            tasks=evenly(measurement, by_overrun),
         )
 
     def bounded(
@@ -97,7 +97,7 @@ class FirstBatches:
             decision,
             reason=f"{decision.reason}; {cold.words}, so {needed} cores are enough",
             cores=needed,
-            tasks=_spread(measurement, needed),
+            tasks=evenly(measurement, needed),
             expected_latency_s=None,
         )
 
@@ -121,7 +121,7 @@ class FirstBatches:
         return Decision(
             reason=f"{cold.words}{waiting}, target {self._target}: {cores} cores",
             cores=cores,
-            tasks=_spread(measurement, cores),
+            tasks=evenly(measurement, cores),
         )
 
     def _cores(self, measurement: Measurement, ahead: LoadAhead, allowed: Bounds) -> int:
@@ -180,15 +180,9 @@ class FirstBatches:
             reason=f"saturated at {per_core:,.0f} rows/s per core: {wanted_rate:,.0f} rows/s need"
             f" {cores} cores",
             cores=cores,
-            tasks=_spread(measurement, cores),
+            tasks=evenly(measurement, cores),
         )
 
 
 def _counted(cores: int) -> str:
     return "1 core is" if cores == 1 else f"{cores} cores are"
-
-
-def _spread(measurement: Measurement, cores: int) -> dict[str, int]:
-    """Tasks on so many cores, divided evenly: which segment needs more is not known yet."""
-    each = max(cores // max(len(measurement.segments), 1), 1)
-    return tasks_on(measurement, {one.name: each for one in measurement.segments})

@@ -5,7 +5,7 @@ Every segment is a micro-batch station that is learned online. The load is forec
 the fewest cores that hold the target there. The policy scales out at once and as far as needed. It
 scales in, in one step, only after `scale_in_after_s` in which no tick needed more, and never while
 a backlog is being drained. A scale-in that had to be taken back at the same load makes the next one
-wait twice as long.
+wait twice as long. While there is nothing to read, the minimum of cores is enough.
 """
 
 import dataclasses
@@ -19,6 +19,7 @@ from tidegate.control.decision import Decision, hold
 from tidegate.control.latency.backlog_note import BacklogNote
 from tidegate.control.latency.calibration import Calibration
 from tidegate.control.latency.first_batches import FirstBatches
+from tidegate.control.latency.idleness import Idleness
 from tidegate.control.latency.load_ahead import LoadAhead, LoadForecast
 from tidegate.control.latency.options import LatencyOptions
 from tidegate.control.latency.plan import Plan, Planner
@@ -27,7 +28,7 @@ from tidegate.control.latency.surges import SurgeHistory
 from tidegate.control.learning.cold_batches import warm_duration_s
 from tidegate.control.learning.pipeline_model import PipelineModel
 from tidegate.control.measurement import Measurement
-from tidegate.control.operator_tasks import tasks_on
+from tidegate.control.operator_tasks import evenly, tasks_on
 from tidegate.control.remembering import Remembering
 from tidegate.control.target import Target
 from tidegate.forecast.remembering import finite
@@ -66,6 +67,7 @@ class LatencyPolicy:
         self._planner = Planner(target, self._options, model, self._calibration, self._surges)
         self._first_batches = FirstBatches(target, self._options.catch_up_s)
         self._patience = ScaleIn(self._options.scale_in_after_s, self._options.least_saving)
+        self._idleness = Idleness()
         self._backlog = BacklogNote()
         self._beliefs: dict[str, float] = {}
         self._heard = False
@@ -87,6 +89,7 @@ class LatencyPolicy:
             "forecast": {} if self._forecast is None else self._forecast.learned(),
             "surges": self._surges.learned(),
             "scale_in": self._patience.learned(),
+            "idleness": self._idleness.learned(),
             "calibration": calibration.learned() if isinstance(calibration, Remembering) else {},
         }
 
@@ -101,6 +104,7 @@ class LatencyPolicy:
             self._forecast, self._recalled = forecast, True
         self._surges.recall(learned.get("surges", {}), age_s)
         self._patience.recall(learned.get("scale_in", {}), age_s)
+        self._idleness.recall(learned.get("idleness", {}), age_s)
         if isinstance(self._calibration, Remembering):
             self._calibration.recall(learned.get("calibration", {}), age_s)
 
@@ -108,6 +112,7 @@ class LatencyPolicy:
         """Forecast the load, then compare the present cores with those that are needed."""
         allowed = constraints.allowed
         self._patience.notice(measurement)
+        self._idleness.observe(measurement)
         horizon_s = self._horizon_s(measurement)
         ahead = self._load_ahead(measurement, horizon_s)
         if not self._heard and ahead.rate > 0.0:
@@ -120,6 +125,11 @@ class LatencyPolicy:
             "horizon_s": horizon_s,
         }
         self._first_batches.observe(measurement)
+        awaited = not self._heard and ahead.rate > 0.0
+        wait_s = self._patience.wait_s(measurement)
+        idle_s = None if awaited else self._idleness.lasting_s(measurement, wait_s)
+        if idle_s is not None:
+            return self._at_rest(measurement, constraints, idle_s)
         present = self._model.stations(measurement)
         if present is None or not measurement.segments:
             return self._first_batches.decide(measurement, ahead, allowed)
@@ -131,6 +141,21 @@ class LatencyPolicy:
         if self._model.only_cold(measurement):
             decision = self._first_batches.bounded(decision, measurement, ahead, allowed)
         return decision
+
+    def _at_rest(
+        self, measurement: Measurement, constraints: Constraints, idle_s: float
+    ) -> Decision:
+        """The minimum of cores while there is nothing to read, whatever a batch costs."""
+        cores = constraints.whole(constraints.allowed.least)
+        self._patience.remember(measurement, cores)
+        why = f"no row has come for {format_duration(idle_s)}"
+        if measurement.cores_asked <= cores or not all(one.idle for one in measurement.segments):
+            return hold(f"{why}: the minimum is enough until one does")
+        return Decision(
+            reason=f"{why}: {counted(cores, 'core')} will do until one does",
+            cores=cores,
+            tasks=evenly(measurement, cores),
+        )
 
     def _load_ahead(self, measurement: Measurement, horizon_s: float) -> LoadAhead:
         """The load up to the horizon.

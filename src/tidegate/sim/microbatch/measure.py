@@ -88,6 +88,7 @@ def segment_measurement(
             for number, batch in ended
         ),
         lag=lag_of(one, ended, rate),
+        idle=one.batch is None and waiting <= 0.0,
         latency=latency_of(
             [DoneRows(batch.since_s, batch.counts, batch.ended_s) for _, batch in ended]
         ),

@@ -27,7 +27,7 @@ from tidegate.spark.loop.negotiate import Negotiator
 from tidegate.spark.measure.batch_parts import attached_parts
 from tidegate.spark.measure.lag_meter import LagMeter
 from tidegate.spark.measure.progress import BatchProgress
-from tidegate.spark.measure.query_meter import QueryMeter, trigger_interval_s
+from tidegate.spark.measure.query_meter import QueryMeter, has_started, trigger_interval_s
 from tidegate.spark.measure.read_limits import read_limits
 from tidegate.spark.measure.stage_work import BatchWork
 from tidegate.spark.measure.staleness import STALE_S
@@ -48,6 +48,8 @@ SHARES_EVERY_S = 10.0
 _REMEMBERED = 128
 _KEPT = 64
 """What the tasks of so many batches did is kept, until Spark tells that they have ended."""
+_LOOKED_S = 5.0
+"""A look at the sources that takes longer does not say that they are empty: they may be away."""
 _IGNORED_S = 60.0
 """How long after the wall clock was set back Spark may still tell of batches from before that."""
 
@@ -82,6 +84,8 @@ class _QueryView:
     """Whether its last trigger found no row: then there is no backlog."""
     idle_s: float = 0.0
     """When it was last seen idle: rows in the backlog arrived later."""
+    looked_s: float = -math.inf
+    """When a look at its sources was last known to be over that had found no row."""
 
     def add(self, fresh: Sequence[BatchProgress]) -> None:
         """Take in batches that have ended, oldest first."""
@@ -117,6 +121,8 @@ class _QueryView:
             self.idle = False
         elif not status.isTriggerActive():
             self.idle = True
+            if has_started(str(status.message())):
+                self.looked_s = now_s
         if self.idle:
             self.idle_s = now_s
 
@@ -264,6 +270,7 @@ class AttachedMeter:
             trigger_s=view.trigger_s,
             apart=True,
             lag=lag,
+            idle=view.idle and now_s - view.looked_s <= _LOOKED_S,
         )
 
     def _batch(self, view: _QueryView, progress: BatchProgress) -> BatchMeasurement:

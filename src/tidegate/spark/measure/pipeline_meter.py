@@ -37,7 +37,7 @@ from tidegate.spark.measure.handed_over import HandedOver
 from tidegate.spark.measure.lag_meter import LagMeter
 from tidegate.spark.measure.memory_settings import python_limit_bytes
 from tidegate.spark.measure.operator_meter import OperatorMeter
-from tidegate.spark.measure.query_meter import QueryMeter, trigger_interval_s
+from tidegate.spark.measure.query_meter import QueryMeter, has_started, trigger_interval_s
 from tidegate.spark.measure.read_limits import read_limits
 from tidegate.spark.measure.segment_batches import FinishedBatch, SegmentBatches
 from tidegate.spark.measure.staleness import stale
@@ -65,6 +65,8 @@ class _SegmentView:
     """Whether a batch is about to be planned and waits for a decision."""
     idle: bool = False
     """Whether Spark has nothing to do for it: all that has arrived is done."""
+    started: bool = False
+    """Whether it has looked at its sources for the first time."""
 
     @property
     def name(self) -> str:
@@ -284,6 +286,7 @@ class PipelineMeter:
         for name, view in self._views.items():
             status = self._run.queries[name].status
             view.idle = not status["isTriggerActive"] and not status["isDataAvailable"]
+            view.started = has_started(str(status["message"]))
             view.arrivals.look_ahead(
                 view.part, view.batches.newest, lambda newest_us: self._trusts(newest_us, now_s)
             )
@@ -346,6 +349,7 @@ class PipelineMeter:
             between=view.waits,
             lag=lag,
             latency=self._sojourns.of_segment(view.name, latency, round(now_s * 1e6)),
+            idle=view.idle and view.started and backlog_rows <= 0.0,
         )
 
     def _saturated(self, segment: SegmentMeasurement) -> bool:

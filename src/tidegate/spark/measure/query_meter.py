@@ -6,6 +6,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate.spark.measure.progress import BatchProgress, batch_progress
 
+_STARTING = "Initializing"
+"""How the message of Spark's status begins until a query first looks at its sources."""
 _INTERVAL = re.compile(r"ProcessingTimeTrigger\((\d+)\)")
 
 
@@ -34,6 +36,11 @@ class QueryMeter:
         if fresh:
             self._last_batch_id = fresh[0].batch_id
         return fresh[::-1]
+
+
+def has_started(message: str) -> bool:
+    """Whether a query has come so far that it looks at its sources, by its status's message."""
+    return not message.startswith(_STARTING)
 
 
 def trigger_interval_s(query: StreamingQuery) -> float:

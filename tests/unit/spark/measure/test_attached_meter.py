@@ -94,6 +94,28 @@ def test_a_query_without_rows_is_idle_and_not_stale(meter_of) -> None:
     assert meter.measure(132.0).backlog_rows == pytest.approx(50.0), "not the silent half minute"
 
 
+def test_a_query_is_idle_once_it_has_looked_at_its_sources(meter_of) -> None:
+    query = FakeQuery("clicks")
+    query.available, query.message = False, "Initializing sources"
+    meter = meter_of([query])
+
+    def idle(now_s: float) -> bool:
+        return meter.measure(now_s).segments[0].idle
+
+    assert not idle(101.0), "a restart may find a backlog"
+    query.active, query.message = True, "Getting offsets from KafkaV2[Subscribe[clicks]]"
+    assert not idle(102.0)
+    query.active, query.message = False, "Waiting for data to arrive"
+    assert idle(103.0)
+    query.active = True
+    assert idle(104.0), "it looks again, which takes a moment"
+    assert not idle(109.0), "no answer for six seconds"
+    query.active = False
+    assert idle(110.0)
+    query.available = query.active = True
+    assert not idle(111.0), "a batch runs"
+
+
 def test_a_query_that_hangs_is_stale_and_so_is_none(meter_of) -> None:
     queries = [FakeQuery("clicks")]
     meter = meter_of(queries)

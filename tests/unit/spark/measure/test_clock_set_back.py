@@ -54,7 +54,7 @@ def test_a_pipeline_forgets_times_that_are_in_the_future(monkeypatch: pytest.Mon
         results=(),
     )
     query = FakeQuery("main")
-    query.status = {"isTriggerActive": True, "isDataAvailable": True}
+    query.status = {"isTriggerActive": True, "isDataAvailable": True, "message": "Processing"}
     run = SimpleNamespace(
         queries={"main": query},
         segments={"main": part},
