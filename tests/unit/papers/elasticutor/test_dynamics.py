@@ -49,6 +49,19 @@ def test_aims_are_met_by_what_the_paper_shows() -> None:
     assert [len(picture.lines) for picture in pictures(found)] == [3, 3, 3, 3]
 
 
+def test_restarts_may_pay_while_keys_are_shuffled_rarely() -> None:
+    """As in the paper, resource-centric has to be below static at the highest omega alone."""
+    found = {point: done(RATES[point.paradigm]) for point in points(0.8, quick=False)}
+    found[Point(0.8, 2.0, RESOURCE_CENTRIC)] = done(140.0)
+    assert all(aim.met for aim in aims(found, 0.8))
+    found[Point(0.8, 2.0, RESOURCE_CENTRIC)] = done(160.0)
+    found[Point(0.8, 16.0, RESOURCE_CENTRIC)] = done(90.0)
+    assert [aim.name for aim in aims(found, 0.8) if not aim.met] == [
+        "resource-centric over ours, skew 0.8, highest of omega > 0",
+        "resource-centric over static, skew 0.8, omega 16",
+    ]
+
+
 def test_one_bad_point_misses_an_aim() -> None:
     found = {point: done(RATES[point.paradigm]) for point in points(0.8, quick=True)}
     found[Point(0.8, 16.0, OURS)] = done(130.0)
@@ -56,7 +69,6 @@ def test_one_bad_point_misses_an_aim() -> None:
     missed = [aim.name for aim in aims(found, 0.8) if not aim.met]
     assert missed == [
         "ours over static, skew 0.8, least of all omegas",
-        "resource-centric over static, skew 0.5, highest of omega > 0",
         "runs whose state has every row once",
     ]
 
