@@ -69,7 +69,8 @@ class WithMemory(Wrapper):
             needed = outlook.cores_for(rows) or needed
         elif needed < self._least and rows:
             needed = min(outlook.cores_for(_CALM * rows, TOO_FULL) or needed, self._least)
-        self._least = -(-needed // self._whole) * self._whole
+        # One executor is there in any case, so memory has a say from the second one on.
+        self._least = -(-needed // self._whole) * self._whole if needed > self._whole else 0
         return self._least
 
     def _why(self, asked: int, least: int) -> str:

@@ -96,7 +96,7 @@ def test_cores_are_added_before_an_executor_is_full_and_the_reason_says_so() -> 
     calm = [
         decided(policy, measured(1000, [50e6] * 3, cores=6, number=3 + step)) for step in range(99)
     ]
-    assert all(one.holds for one in calm) and inner.allowed.least == 2, "and let go one day"
+    assert all(one.holds for one in calm) and inner.allowed.least == 1, "and let go one day"
 
 
 def test_a_batch_that_is_too_large_is_processed_in_parts() -> None:
@@ -162,3 +162,23 @@ def test_the_cores_and_parts_of_an_outlook_are_the_fewest_that_fit(
     assert outlook.fullness(rows, cores) == pytest.approx(
         (BASE + own) / LIMIT if own > 0.1 * LIMIT else BASE / LIMIT, rel=1e-6
     )
+
+
+class Eager:
+    """Asks for so many cores, whatever is measured."""
+
+    name = "eager"
+
+    def __init__(self, cores: int) -> None:
+        self._cores = cores
+
+    def decide(self, measurement: Measurement, constraints: Constraints) -> Decision:
+        return Decision(reason="the load grows", cores=self._cores)
+
+
+def test_memory_says_nothing_of_one_executor_of_many_cores() -> None:
+    """The least there can be is one executor, also where nothing is known of its memory."""
+    unknown = dataclasses.replace(measured(1000, []), cores_asked=2)
+    assert decided(WithMemory(Eager(8), 8), unknown).reason == "the load grows"
+    known = dataclasses.replace(measured(1000, [100e6]), cores_asked=2)
+    assert decided(WithMemory(Eager(8), 8), known).reason == "the load grows"
