@@ -8,7 +8,7 @@ from tidegate.control.rehearsal import rehearse
 from tidegate.control.target import Target
 
 
-@pytest.mark.parametrize("policy", ["latency", "static", "drs", "flow", "hpa", "ds2"])
+@pytest.mark.parametrize("policy", ["latency", "static", "drs", "flow", "threshold", "mst-7"])
 @pytest.mark.parametrize(
     "each, bounds", [(8, Bounds(8, 8)), (8, Bounds(8, 64)), (2, Bounds(2, 10))]
 )
