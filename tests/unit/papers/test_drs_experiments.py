@@ -41,6 +41,21 @@ def test_six_splits_are_judged() -> None:
     assert all(aim.met for aim in told([one]).aims)
 
 
+def test_the_steadiest_split_is_told_apart_from_the_best() -> None:
+    measured = {
+        (10, 11, 1): Sojourns(2.0, 0.4),
+        (11, 10, 1): Sojourns(2.5, 0.2),
+        (9, 12, 1): Sojourns(4.0, 0.9),
+    }
+    one = six(measured=measured)
+    assert (one.best, one.steadiest) == ((10, 11, 1), (11, 10, 1))
+    rows = {row.name: row for row in told([one]).compared}
+    assert rows["vld: split with the least deviation"].paper == "10:11:1"
+    assert rows["vld: split with the least deviation"].ours == "11:10:1"
+    (alike,) = (row for name, row in rows.items() if "rank correlation" in name)
+    assert isinstance(alike.paper, str), "the paper prints no coefficient"
+
+
 def test_further_runs_tell_whether_a_better_split_was_only_lucky() -> None:
     lucky = {(10, 11, 1): 2.2, (11, 10, 1): 2.0, (9, 12, 1): 4.0}
     measured = {split: Sojourns(mean, 0.1) for split, mean in lucky.items()}
@@ -134,6 +149,14 @@ def test_a_timeline_tells_splits_and_sojourns_by_the_minute() -> None:
     assert [line.cores_at(at) for at in (0.5, 1.0)] == [2, 3]
     assert line.by_minute() == ((0.0, 1.0), (2.0, 2.0))
     assert line.latency_ms(5, 6) is None
+
+
+def test_what_a_change_costs_is_told_beside_the_usual_difference() -> None:
+    calm = [(1.0, 2)] * 4
+    steps = timeline([*calm, (1.5, 3), (1.5, 3), (1.2, 3), (1.2, 3)])
+    assert steps.increases() == "2.0: +500 (usually 300)"
+    assert timeline(calm).increases() == "none"
+    assert timeline([*calm, (None, 3), (None, 3)]).increases() == "none", "nothing was completed"
 
 
 def test_the_time_until_a_target_holds_again() -> None:

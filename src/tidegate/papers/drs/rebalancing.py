@@ -17,7 +17,7 @@ from tidegate.papers.application_runs import wrong_answers
 from tidegate.papers.drs.runs import K_MAX, Wanted, papers_session, run, warm_up
 from tidegate.papers.drs.six_splits import asked_apps
 from tidegate.papers.drs.split_sojourns import PAPERS_SPLIT
-from tidegate.papers.drs.timeline import Timeline
+from tidegate.papers.drs.timeline import COST_OF_A_CHANGE, Timeline
 from tidegate.papers.figure import Asked, Compared, Findings
 from tidegate.papers.measured import after, queues_of
 from tidegate.papers.splits import shown
@@ -47,7 +47,10 @@ def figure_8(asked: Asked) -> Findings:
             pictures += found.pictures
             wrong += found.notes
     return Findings(
-        compared=tuple(compared), aims=tuple(aims), pictures=tuple(pictures), notes=tuple(wrong)
+        compared=tuple(compared),
+        aims=tuple(aims),
+        pictures=tuple(pictures),
+        notes=(COST_OF_A_CHANGE, *wrong),
     )
 
 
@@ -107,6 +110,11 @@ def _told(
             ),
             Compared(
                 f"{app.name} from {shown(split)}: ms before, after", None, f"{before}, {later}"
+            ),
+            Compared(
+                f"{app.name} from {shown(split)}: ms more in the minute of a change",
+                None if split == PAPERS_SPLIT[app.name] else "negligible",
+                line.increases(),
             ),
         ]
         off = sum(abs(a - b) for a, b in zip(ended, right, strict=True)) // 2

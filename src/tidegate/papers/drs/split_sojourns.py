@@ -21,6 +21,9 @@ APART = 1.1
 """Two runs of one split differ by up to a tenth. So splits are ranked that are expected to differ
 by at least this factor."""
 
+ALIKE = "positively correlated"
+"""What the paper says of figure 7. It prints no coefficient."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitSojourns:
@@ -44,6 +47,11 @@ class SplitSojourns:
     def best(self) -> Split:
         """The split that was measured to be the best."""
         return min(self.measured, key=lambda split: self.measured[split].mean_s)
+
+    @property
+    def steadiest(self) -> Split:
+        """The split whose sojourn was measured to vary the least from tick to tick."""
+        return min(self.measured, key=lambda split: self.measured[split].deviation_s)
 
     @property
     def apart(self) -> list[Split]:
@@ -98,6 +106,7 @@ def _compared(one: SplitSojourns) -> list[Compared]:
     lines = [
         Compared(f"{one.app}: recommended split", theirs, shown(one.recommended)),
         Compared(f"{one.app}: best split as measured", theirs, shown(one.best)),
+        Compared(f"{one.app}: split with the least deviation", theirs, shown(one.steadiest)),
     ]
     for model, split in one.by_drs.items():
         lines.append(
@@ -126,7 +135,7 @@ def _compared(one: SplitSojourns) -> list[Compared]:
         )
     every = one.alike(list(one.measured))
     lines.append(
-        Compared(f"{one.app}: rank correlation over all {len(one.measured)} splits", 1.0, every)
+        Compared(f"{one.app}: rank correlation over all {len(one.measured)} splits", ALIKE, every)
     )
     lines.append(
         Compared(

@@ -2,9 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
 
 from tidegate.control.record import Record
 from tidegate.papers.splits import shown
+
+COST_OF_A_CHANGE = (
+    "A change of the split takes effect with the next micro-batch and stops nothing. Its cost is"
+    " told as in the paper: the mean sojourn of the minute from the change on, less that of the"
+    " minute before. The load moves it too, so the usual difference of two minutes is beside it."
+)
+"""A note of the figures that have `Timeline.increases`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +63,24 @@ class Timeline:
     def shown(self) -> str:
         """The changes in one line."""
         return ", ".join(f"{at:.1f}: {shown(split)}" for at, split in self.splits)
+
+    def increases(self) -> str:
+        """What the mean sojourn rose by at each change, in the measure that the paper has.
+
+        That is the minute from the change on, less the one before. The load changes sojourns too,
+        so the usual difference of a minute from the one before it is told as well.
+        """
+        found = []
+        for at, _ in self.splits[1:]:
+            before, later = self.latency_ms(at - 1, at), self.latency_ms(at, at + 1)
+            if before is not None and later is not None:
+                found.append(f"{at:.1f}: {later - before:+.0f}")
+        if not found:
+            return "none"
+        _, by_minute_s = self.by_minute()
+        usual = [abs(later - before) for before, later in pairwise(by_minute_s)]
+        beside = f" (usually {1000 * median(usual):.0f})" if usual else ""
+        return ", ".join(found) + beside
 
     def back_within_s(self, from_s: float, to_s: float, target_s: float) -> float | None:
         """How long after a change of the load sojourns were at most the target again, and stayed.

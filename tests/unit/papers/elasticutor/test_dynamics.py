@@ -11,6 +11,7 @@ from tidegate.papers.elasticutor.dynamics import (
     Point,
     aims,
     compared,
+    kept_rows,
     pictures,
     points,
     ratios,
@@ -60,6 +61,18 @@ def test_restarts_may_pay_while_keys_are_shuffled_rarely() -> None:
         "resource-centric over ours, skew 0.8, highest of omega > 0",
         "resource-centric over static, skew 0.8, omega 16",
     ]
+
+
+def test_what_is_left_with_the_most_shuffles_is_beside_the_papers_words() -> None:
+    found = {point: done(RATES[point.paradigm]) for point in points(0.8, quick=False)}
+    found[Point(0.8, 16.0, RESOURCE_CENTRIC)] = done(20.0)
+    rows = {row.name: row for row in kept_rows(found)}
+    assert len(rows) == 6
+    left = rows["skew 0.8, resource-centric: throughput at omega 16 over that at 0"]
+    assert (left.paper, left.ours) == ("useless", 0.25)
+    assert rows["skew 0.8, ours: throughput at omega 16 over that at 0"].paper == "marginal loss"
+    quick = {point: done(100.0) for point in points(0.8, quick=True)}
+    assert len(kept_rows(quick)) == 3, "with the paper's skew there is one omega alone"
 
 
 def test_one_bad_point_misses_an_aim() -> None:

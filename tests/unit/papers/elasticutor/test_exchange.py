@@ -15,6 +15,9 @@ def test_the_paradigms_are_compared_with_static() -> None:
     found = {STATIC: done(100.0), RESOURCE_CENTRIC: done(90.0), NAIVE: done(130.0), OURS: done(150)}
     rows = {row.name: row for row in exchange.paradigm_rows(found)}
     assert rows["ours: throughput over static"].ours == 1.5
+    assert rows["static: throughput over static"].paper is None
+    assert "orders of magnitude" in str(rows["ours: mean latency, s"].paper)
+    assert rows["resource-centric: mean latency, s"].paper is None
     assert all(aim.met for aim in exchange.paradigm_aims(found))
     found[OURS] = done(95.0, exactly_once=False)
     assert [aim.met for aim in exchange.paradigm_aims(found)] == [False, True, False]
