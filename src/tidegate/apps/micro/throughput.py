@@ -23,6 +23,7 @@ from tidegate.apps.paradigms import (
 )
 from tidegate.apps.work_done import WorkDone, work_done
 from tidegate.errors import AskedWrongly
+from tidegate.pipelines.task_bounds import Tasks
 
 WARM_BATCHES = 6
 """Batches that are not judged, while Spark starts its Python workers and compiles."""
@@ -40,11 +41,13 @@ def measure_throughput(
     warm_batches: int = WARM_BATCHES,
     batches: int = 0,
     options: Mapping[str, Any] | None = None,
+    generator_tasks: Tasks = None,
 ) -> WorkDone:
     """Run for some seconds after the warm-up, and for at least so many `batches`.
 
     `batch_s` is how long the rows of a batch take if they are spread evenly over the tasks.
-    `options` are further ones of `start`.
+    `options` are further ones of `start`. `generator_tasks` are the tasks in front of the
+    calculator; without them the generator runs where the source does.
     """
     check_paradigm(paradigm)
     if micro.row_ms <= 0.0:
@@ -58,6 +61,7 @@ def measure_throughput(
             batch_rows=max(1, round(tasks * batch_s / micro.row_s)),
             seed=seed,
             options={**control_of(paradigm, tasks, batch_s), **(options or {})},
+            generator_tasks=generator_tasks,
         )
         restarts: list[int] = []
         try:

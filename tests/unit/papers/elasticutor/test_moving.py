@@ -4,11 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.papers.elasticutor.runs import move
+from tests.unit.papers.elasticutor.runs import done, move
 from tidegate.papers.elasticutor.dynamics import all_right
 from tidegate.papers.elasticutor.moving import (
     LARGE_KB,
     breakdown,
+    central_aims,
+    central_rows,
     cost_ms,
     parts_ms,
     pause_aims,
@@ -66,6 +68,16 @@ def test_rows_have_what_was_measured() -> None:
     assert [row.ours for row in upstream_rows({1.0: MOVES, 16.0: MOVES})] == [20.0, 20.0]
     rows = {row.name: row.ours for row in size_rows({32.0: MOVES})}
     assert rows["32 KB, between executors: KB fetched"] == 32
+
+
+def test_restarts_are_told_for_each_number_of_tasks_upstream() -> None:
+    found = {1.0: done(1.0, breaks_s=(0.8, 1.0, 1.2)), 16.0: done(1.0, breaks_s=(1.5,))}
+    assert [row.ours for row in central_rows(found)] == [1000.0, 1500.0]
+    assert all("grows" in str(row.paper) for row in central_rows(found))
+    assert central_aims(found)[0].met
+    found[16.0] = done(1.0)
+    assert central_rows(found)[1].ours is None
+    assert not central_aims(found)[0].met, "there is nothing to compare with"
 
 
 def test_a_lost_row_misses_the_aim_about_answers() -> None:
