@@ -136,7 +136,8 @@ def app(
     err.print(f"starting Spark on {master} ...", highlight=False, markup=False)
     spark = session(master, f"tidegate app {name}")
     try:
-        with LiveView(err, target_s, f"tidegate app {name}", seconds=duration_s) as live:
+        title = title_of(name, stretched=stretch)
+        with LiveView(err, target_s, title, seconds=duration_s) as live:
             ran = run_application(
                 spark,
                 chosen,
@@ -152,6 +153,15 @@ def app(
     finally:
         spark.stop()
     _tell(ran, asked, drawn, json)
+
+
+def title_of(name: str, *, stretched: bool) -> str:
+    """What a run is called in its live view, its summary and its picture.
+
+    Whoever sees a latency there has to know that it was made by waiting.
+    """
+    title = f"tidegate app {name}"
+    return f"{title}, stretched: operators wait for every row" if stretched else title
 
 
 def check_writable(picture: str) -> None:
@@ -235,7 +245,7 @@ def _tell(ran: "ApplicationRun", asked: dict[str, Any], picture: str, json: bool
     from tidegate.view.pages.run import write_picture
     from tidegate.view.summary import summarise
 
-    title = f"tidegate app {ran.name}"
+    title = title_of(ran.name, stretched=asked["stretched"])
     summary = summarise(ran.records, warm_up_s=min(WARM_S, ran.seconds / 3))
     summary = replace(summary, arrived_rows=ran.arrived)  # which is known exactly here
     verdict = ran.verdict

@@ -3,9 +3,15 @@
 import json
 import sys
 from dataclasses import fields
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from rich.console import Console
 
+from tests.helpers.synthetic_surge import surge
+from tidegate.apps import run_application
+from tidegate.apps.application import Verdict
 from tidegate.apps.campaigns.options import CampaignOptions
 from tidegate.apps.catalogue import PLACES, application, applications
 from tidegate.apps.flights.options import FlightOptions
@@ -13,11 +19,14 @@ from tidegate.apps.fpd.options import FpdOptions
 from tidegate.apps.hashtags.options import HashtagOptions
 from tidegate.apps.learning.options import LearningOptions
 from tidegate.apps.micro.options import MicroOptions
+from tidegate.apps.run_application import ApplicationRun
 from tidegate.apps.sentiment.options import SentimentOptions
 from tidegate.apps.vht.options import VhtOptions
 from tidegate.apps.wordcount.options import WordCountOptions
 from tidegate.cli import main
 from tidegate.commands.app import parse_extra, parse_split
+from tidegate.spark import session
+from tidegate.view.live import terminal
 
 
 def ended(monkeypatch, words: list[str]) -> int:
@@ -85,6 +94,38 @@ def test_the_list_has_every_application_with_its_options(monkeypatch, capsys) ->
     table = capsys.readouterr().out
     assert all(one.name in table for one in applications())
     assert "permutations of their frequencies" in table
+
+
+@pytest.mark.parametrize("stretched", [True, False])
+def test_whatever_is_stretched_says_so_in_its_live_view_and_picture(
+    monkeypatch, capsys, tmp_path, stretched: bool
+) -> None:
+    titles: list[str] = []
+
+    class Watched(terminal.LiveView):
+        def __init__(self, console: Console, target_s: float, title: str, **options: Any) -> None:
+            titles.append(title)
+            super().__init__(console, target_s, title, **options)
+
+    done = ApplicationRun(
+        name="grep",
+        seconds=40.0,
+        records=surge(),
+        arrived=100,
+        verdict=Verdict(correct=True, said="all lines are right"),
+    )
+    monkeypatch.setattr(terminal, "LiveView", Watched)
+    monkeypatch.setattr(run_application, "run_application", lambda *given, **options: done)
+    monkeypatch.setattr(session, "session", lambda *given: SimpleNamespace(stop=lambda: None))
+    picture = tmp_path / "grep.html"
+    words = ["grep", "--picture", str(picture), *(["--stretch"] if stretched else [])]
+    assert ended(monkeypatch, words) == 0
+    (title,) = titles
+    assert title.startswith("tidegate app grep")
+    assert ("stretched" in title) is stretched
+    page = picture.read_text(encoding="utf-8")
+    assert f"<h1>{title}</h1>" in page and f"<title>{title}</title>" in page
+    assert title in capsys.readouterr().out, "the summary's title"
 
 
 def test_options_and_splits_are_read() -> None:
