@@ -120,6 +120,26 @@ def test_the_closer_model_is_told() -> None:
     assert outcome.compared[-1].ours == "GI/G/k in 1 of 1"
 
 
+def test_each_load_is_drawn_and_every_bar_is_judged() -> None:
+    near = Bar(rate=5.0, split=(2, 4, 1), measured_s=2.0, mmk_s=0.5, gigk_s=0.4, micro_batch_s=2.1)
+    off = Bar(rate=6.0, split=(3, 3, 1), measured_s=2.0, mmk_s=1.9, gigk_s=0.4, micro_batch_s=2.5)
+    outcome = bulk_told([near, off])
+    assert [aim.met for aim in outcome.aims] == [False, False, True]
+    assert [aim.value for aim in outcome.aims] == [1, pytest.approx(0.25), 0]
+    assert outcome.compared[-1].ours == "GI/G/k in 0 of 2"
+    assert [one.paper for one in outcome.compared] == [None, None, "GI/G/k"]
+    assert outcome.compared[0].ours == "2000; 500; 400; 2100 ms"
+    assert [picture.title[:9] for picture in outcome.pictures] == ["vld at 5 ", "vld at 6 "]
+    assert [line.y for line in outcome.pictures[1].lines] == [(2.0,), (1.9,), (0.4,), (2.5,)]
+
+
+def test_a_bar_with_wrong_answers_does_not_count() -> None:
+    bar = Bar(rate=5.0, split=(2, 4, 1), measured_s=2.0, mmk_s=0.5, gigk_s=1.5, micro_batch_s=2.1)
+    outcome = bulk_told([bar], ["vld: a frame is missing"])
+    assert [aim.name for aim in outcome.wrong] == ["runs with wrong answers"]
+    assert "vld: a frame is missing" in outcome.notes
+
+
 def test_table_2_is_measured() -> None:
     outcome = table_2(Asked(quick=True, say=lambda _: None))
     assert len(outcome.compared) == 6

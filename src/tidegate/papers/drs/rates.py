@@ -60,10 +60,14 @@ not printed."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Policy:
+class Policy:
+    """Who decides in one line of the figure."""
+
     name: str
     text: str
+    """Its name with its options, as `start` takes it."""
     between_s: float | None = None
+    """T_ra, for a policy that has one."""
     paper: tuple[str, str] | None = None
     """What the paper tells of its decisions in (a) and (b)."""
     cost: str | None = None
@@ -97,11 +101,11 @@ def figure_9(asked: Asked) -> Findings:
     )
 
 
-def _policies(minute_s: float) -> tuple[_Policy, ...]:
-    def drs(window: int, *paper: str, cost: str | None = None) -> _Policy:
+def _policies(minute_s: float) -> tuple[Policy, ...]:
+    def drs(window: int, *paper: str, cost: str | None = None) -> Policy:
         ticks = max(round(window * minute_s), 1)
         t_min_ms = 1000 * T_MIN_SHARE * T_MAX_S
-        return _Policy(
+        return Policy(
             f"drs, w {window}",
             f"drs(w={ticks}, t_min={t_min_ms:.0f}ms)",
             window * minute_s,
@@ -117,13 +121,13 @@ def _policies(minute_s: float) -> tuple[_Policy, ...]:
             cost="12, 35: more than 3000; 26: about 600",
         ),
         drs(3, "9, 24: 3 minutes after the changes", "9, 15"),
-        _Policy("tidegate", "latency"),
+        Policy("tidegate", "latency"),
     )
 
 
 def _run(
-    spark: SparkSession, policy: _Policy, part: RateSteps, minute_s: float, asked: Asked
-) -> tuple[_Policy, ApplicationRun]:
+    spark: SparkSession, policy: Policy, part: RateSteps, minute_s: float, asked: Asked
+) -> tuple[Policy, ApplicationRun]:
     app = application("vld")
     asked.progress.step(
         f"vld under {policy.name}: {part.rates} frames/s, minutes of {minute_s:g} s", part.minutes
@@ -144,14 +148,14 @@ def _run(
 
 
 def _told(
-    part: RateSteps, runs: Sequence[tuple[_Policy, ApplicationRun]], minute_s: float
+    part: RateSteps, runs: Sequence[tuple[Policy, ApplicationRun]], minute_s: float
 ) -> Findings:
     compared: list[Compared] = []
     aims: list[Aim] = []
     drawn = []
     for policy, ran in runs:
         line = Timeline(ran.records, application("vld").operators, minute_s)
-        lines, met = _of_policy(part, policy, line)
+        lines, met = of_policy(part, policy, line)
         compared += lines
         aims += met
         drawn.append(Curve(policy.name, *line.by_minute()))
@@ -173,9 +177,7 @@ def _told(
     )
 
 
-def _of_policy(
-    part: RateSteps, policy: _Policy, line: Timeline
-) -> tuple[list[Compared], list[Aim]]:
+def of_policy(part: RateSteps, policy: Policy, line: Timeline) -> tuple[list[Compared], list[Aim]]:
     """What one policy did in one part, and whether that is what it should."""
     name = f"({part.letter}) {policy.name}"
     minute_s = line.minute_s

@@ -76,12 +76,13 @@ def _starts(spark: SparkSession, app: Application, asked: Asked) -> Findings:
                 between_s=BETWEEN_MINUTES * minute_s,
             ),
         )
-    return _told(app, runs, minute_s)
+    return told(app, runs, minute_s)
 
 
-def _told(
+def told(
     app: Application, runs: dict[tuple[int, ...], ApplicationRun], minute_s: float
 ) -> Findings:
+    """What the runs from each start show, each by the split that it began with."""
     # What is changed after the last row is no part of the figure.
     lines = {
         split: Timeline(after(one.records, 0.0, one.seconds), app.operators, minute_s)
