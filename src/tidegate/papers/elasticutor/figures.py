@@ -27,7 +27,7 @@ FIGURES: tuple[Figure, ...] = (
     _on_spark("fig9", "moves against tasks upstream and state size", 4.0, moving.run_sizes),
     _on_spark("fig10", "throughput of one operator against its tasks", 3.5, scaling.run_throughput),
     _on_spark("fig11", "99th percentile of latency against tasks", 10.5, scaling.run_tail),
-    _on_spark("fig12", "throughput against the state of a shard", 6.5, state_sizes.run),
+    _on_spark("fig12", "throughput against the state of a shard", 8.0, state_sizes.run),
     _simulated("fig13", "executors per operator, shards per executor", 1.5, parameters.run),
     _on_spark("fig16", "stock exchange: throughput and latency", 16.0, exchange.run_paradigms),
     _on_spark("table2", "stock exchange: state moved, remote data", 9.0, exchange.run_costs),
