@@ -1,4 +1,4 @@
-"""The experiments on the micro-benchmark and the exchange, in small: the long ones run by command."""
+"""The experiments of Elasticutor, in small: the long ones run by command."""
 
 from pathlib import Path
 
