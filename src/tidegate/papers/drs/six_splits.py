@@ -40,7 +40,7 @@ SplitRuns = dict[Split, list[ApplicationRun]]
 """The runs of each split, oldest first."""
 _FURTHER = 120
 _WARM_S = 60.0
-_QUICK_RUNS, _RUNS = 5, 20
+_QUICK_RUNS, _RUNS = 5, 25
 """About so many runs of each application; how many depends on what the model recommends."""
 _DUELS = 3
 """Further runs of the recommended split and of the one that seemed better."""
