@@ -2,8 +2,11 @@
 
 from dataclasses import replace
 
+import pytest
+
 from tests.unit.papers.elasticutor.runs import done
 from tidegate.apps.paradigms import NAIVE, OURS, RESOURCE_CENTRIC, STATIC
+from tidegate.apps.sse.application import OPERATORS
 from tidegate.papers.elasticutor import cluster_sizes, exchange
 from tidegate.papers.elasticutor.figures import FIGURES
 from tidegate.sim.placement.elastic import ElasticOutcome
@@ -43,6 +46,21 @@ def test_clusters_have_executors_in_proportion() -> None:
     found = {nodes: replace(PLAIN, throughput=nodes * 1e3) for nodes in (8, 16, 32)}
     assert all(aim.met for aim in cluster_sizes.aims(found))
     assert cluster_sizes.compared(found)[0].ours == 8.0
+
+
+def test_measured_costs_take_the_place_of_those_from_the_papers_throughput() -> None:
+    costs = dict(zip(OPERATORS, [2e-6, *[1e-7] * 11], strict=True))
+    made = cluster_sizes.experiment(16, 30.0, [*costs.values()])
+    assert [one.work_s for one in made.operators] == [*costs.values()]
+    chosen = cluster_sizes.experiment(16, 30.0)
+    assert sum(one.work_s for one in chosen.operators) == pytest.approx(1.08e-3)
+    found = {nodes: replace(PLAIN, throughput=nodes * 1e5) for nodes in (8, 16, 32)}
+    rows = {row.name: row for row in cluster_sizes.measured_rows(found, costs)}
+    assert rows["transactor, us of CPU for an order, measured"].ours == 2.0
+    assert rows["eleven analytics, us of CPU for an order, measured"].ours == 1.1
+    last = rows["32 nodes, with measured costs: 1000 orders/s"]
+    assert (last.paper, last.ours) == (218.6, 3200.0)
+    assert "3.1 us for an order" in cluster_sizes.costs_said(costs)
 
 
 def test_every_figure_has_a_run_and_a_name_of_its_own() -> None:
