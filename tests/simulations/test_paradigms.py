@@ -182,3 +182,19 @@ def test_regrouping_keeps_every_shard_and_every_core_whose_it_was() -> None:
     for group, shards in enumerate(groups.members):
         assert np.array_equal(np.flatnonzero(groups.group_of == group), shards)
     assert groups.home[0] != groups.home[2]
+
+
+def test_one_boundary_between_batches_moves_all_shards_of_a_decision() -> None:
+    """One after the other, shards that wait 30 ms each would stop an executor for seconds."""
+    nodes = Nodes(count=8, handshake_s=0.03)
+    exchange = replace(stocks("executor-centric"), nodes=nodes, seconds=40.0, warm_up_s=15.0)
+    operators = tuple(replace(one, executors=1) for one in exchange.operators)
+    apart = replace(exchange, operators=operators)
+    together = replace(apart, nodes=replace(nodes, together=True))
+    assert run(together).throughput > 1.5 * run(apart).throughput
+
+
+def test_a_restart_of_the_resource_centric_way_may_move_all_shards_at_once() -> None:
+    apart = small("resource-centric", omega=8.0)
+    together = replace(apart, nodes=replace(apart.nodes, together=True))
+    assert run(together).throughput > 1.1 * run(apart).throughput

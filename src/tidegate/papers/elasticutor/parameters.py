@@ -62,9 +62,9 @@ def run(asked: Asked) -> Findings:
         notes=(
             "A Spark application cannot choose the cores of its nodes, and an operator's shards may"
             " move to any task: it has one executor in the paper's sense. So this is simulated.",
-            f"The network is the paper's. A shard that moves stands still for"
+            f"The network is the paper's. The shards that a decision moves stand still for"
             f" {1000 * SYNCHRONISED_S:g} ms, the time between two batches that was measured on"
-            " Spark; the paper's executors synchronise in 2 ms.",
+            " Spark; the paper's executors synchronise in 2 ms, for one shard after the other.",
         ),
     )
 

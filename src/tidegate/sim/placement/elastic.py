@@ -311,12 +311,13 @@ class _Run:
         self._moves += len(moved)
         sent_s = self._nodes.transfer_s(source, carried)
         if self._elastic:
-            turn = _turns(self._groups.group_of[moved])
+            turn = 1 if self._nodes.together else _turns(self._groups.group_of[moved])
             begun_s = now_s + fluid.queued_s()[route[moved]]
             until_s = begun_s + self._nodes.handshake_s * turn + sent_s
             fluid.move(moved, new[moved], until_s)
             return
-        rounds = -(-len(moved) // self._what.shards_per_synchronisation)
+        each = len(moved) if self._nodes.together else self._what.shards_per_synchronisation
+        rounds = -(-len(moved) // each)
         handshakes_s = rounds * self._what.upstream * self._nodes.handshake_s
         drained_s = now_s + float(fluid.queued_s().max())
         self._planned = new

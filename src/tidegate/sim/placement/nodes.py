@@ -24,6 +24,9 @@ class Nodes:
     bandwidth_bytes_per_s: float = 125e6
     handshake_s: float = 0.002
     """A synchronisation with one party (5.1: around 2 ms)."""
+    together: bool = False
+    """Whether one synchronisation moves all shards of a decision, as the boundary between two
+    micro-batches does. In the paper an executor synchronises for one shard after the other."""
 
     def __post_init__(self) -> None:
         if self.count < 1 or self.cores_each < 1 or not self.bandwidth_bytes_per_s > 0.0:
