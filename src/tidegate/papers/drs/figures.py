@@ -18,7 +18,7 @@ FIGURES: tuple[Figure, ...] = (
     _on_spark(
         "fig6",
         "sojourn of six splits, both applications",
-        60.0,
+        50.0,
         figure_6,
         options=_APP,
         also=("fig7",),
@@ -26,7 +26,7 @@ FIGURES: tuple[Figure, ...] = (
     _on_spark(
         "fig7",
         "model against measurement, by the runs of fig6",
-        60.0,
+        50.0,
         figure_6,
         options=_APP,
         also=("fig6",),

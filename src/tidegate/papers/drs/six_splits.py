@@ -40,7 +40,7 @@ SplitRuns = dict[Split, list[ApplicationRun]]
 """The runs of each split, oldest first."""
 _FURTHER = 120
 _WARM_S = 60.0
-_QUICK_RUNS, _RUNS = 5, 25
+_QUICK_RUNS, _RUNS = 5, 19
 """About so many runs of each application; how many depends on what the model recommends."""
 _DUELS = 3
 """Further runs of the recommended split and of the one that seemed better."""
@@ -72,10 +72,9 @@ def measure(spark: SparkSession, app: Application, asked: Asked) -> SplitSojourn
     """Measure at the paper's split, ask the model, then run its choice and its neighbours.
 
     The model is asked again after each run of a split that it recommended, until it stays with one.
-    Two runs of one split differ by up to a tenth, and so do neighbours. So these run a second time,
-    in the opposite order, and both runs count. A split that then seems better than the recommended
-    one may only have been lucky, as the best of many. So the two run again, in turns, and these
-    further runs alone tell how far the recommended one is behind.
+    Two runs of one split differ by up to a tenth, and so do neighbours. A split that seems better
+    than the recommended one may only have been lucky, as the best of many. So the two run again, in
+    turns, and these further runs alone tell how far the recommended one is behind.
     """
     seconds = 45.0 if asked.quick else 65.0
     theirs = PAPERS_SPLIT[app.name]
@@ -99,9 +98,6 @@ def measure(spark: SparkSession, app: Application, asked: Asked) -> SplitSojourn
     for split in splits:
         if split not in runs:
             run_split(split)
-    for split in reversed(splits):
-        if _cores_moved(split, ours) <= 1 and not asked.quick:
-            run_split(split, ", a second time")
     rival = best_of(runs)
     again: SplitRuns = {}
     if rival != ours and not asked.quick:
