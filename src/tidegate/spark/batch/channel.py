@@ -109,17 +109,20 @@ class Log:
     def clean(self, batch_id: int) -> None:
         """After a producer batch, remove what failed tries left, now and then."""
         if batch_id % _SWEEP_EVERY == 0:
-            self.sweep(batch_id - _KEPT)
+            self.sweep()
 
-    def sweep(self, until_batch: int) -> None:
-        """Remove what failed tries left: files of old batches that were not handed over.
+    def sweep(self) -> None:
+        """Remove what failed tries left: files of batches that the consumer has done with.
 
-        The consumer may forget a batch meanwhile; then its files are being removed anyway. Files of
-        batches that it has not forgotten stay: they may belong to an attempt that still runs, and
-        cost only space.
+        How far that is says the consumer's position and no listing, because a listing that lags
+        behind would take batches that are still to be read for ones that were never handed over.
+        Newer files that nobody needs stay: they may belong to an attempt that still runs, and cost
+        only space. Batches whose records are to be deleted from a topic stay until they are.
         """
+        until_batch = self.read_until() - _KEPT - 1
+        if until_batch < 0:
+            return
         listed = self._listed()
-        until_batch = min([until_batch, *(batch_id - 1 for batch_id in listed[:1])])
         handed: set[str] = set()
         for batch_id in listed:
             found = self.read(batch_id)

@@ -296,8 +296,7 @@ class Transactions:
         self.manifests.tidy()
         tidy_older(self.checkpoint.segment(self.segment.name), self.manifests)
         for write in self.segment.writes:
-            log = Log(self.checkpoint.channel(write.channel.name))
-            log.sweep(log.length() - 1)
+            Log(self.checkpoint.channel(write.channel.name)).sweep()
 
     def _folder(self, name: str) -> Durable:
         return self.checkpoint.segment(self.segment.name).below(name)

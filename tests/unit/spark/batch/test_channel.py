@@ -1,7 +1,9 @@
 """A channel's log, without Spark."""
 
 import itertools
+from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -56,6 +58,22 @@ def test_a_listing_that_lags_behind_hides_no_batch(tmp_path, monkeypatch):
     assert log.limited(0, 1000, 1000) == 3
     assert [one.batch_id for one in log.between(0, 7)] == [1, 2, 4, 5, 6]
     assert log.files(2, 5) == ["f2", "g2", "f4", "g4"]
+
+
+@given(position=st.integers(0, 62), seen=st.sets(st.integers(0, 62)))
+def test_a_listing_that_lags_behind_removes_no_batch_that_is_still_read(position, seen):
+    with TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patched:
+        log = Log(Durable(place))
+        log.make()
+        for batch_id in range(63):
+            log.data.write(f"{batch_id:010d}-a", b"x")
+            log.commit(batch_id, batch_id - 1, [(f"{batch_id:010d}-a", 1)])
+        log.note_read(position)
+        patched.setattr(Log, "_listed", lambda self: sorted(seen))
+        log.clean(64)
+        patched.undo()
+        assert log.files(position, 63) == [f"{n:010d}-a" for n in range(position, 63)]
+        assert {f"{n:010d}-a" for n in range(position, 63)} <= set(log.data.names())
 
 
 def test_batches_without_a_link_are_those_of_an_older_version(tmp_path):

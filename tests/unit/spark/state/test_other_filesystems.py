@@ -182,8 +182,9 @@ def check_channel(log: Log) -> None:
         log.data.write(f"{batch_id:010d}-lost", b"rows")
         log.commit(batch_id, batch_id - 1, [(f"{batch_id:010d}-a", 1)])
     assert log.length() == 6
+    log.note_read(6)
     log.forget(6)
-    log.sweep(5)
+    log.sweep()
     assert log.files(3, 6) == [f"{n:010d}-a" for n in (3, 4, 5)]
     assert log.data.names() == [f"{n:010d}-{how}" for n in (3, 4, 5) for how in ("a", "lost")]
     with log.data.open("0000000003-a") as stream:
