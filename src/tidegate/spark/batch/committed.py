@@ -33,13 +33,17 @@ def newest_batch(
     newest = listed[-1] if listed else -1
     begun = _newest_entry(checkpoint, segment, "offsets")
     done = _newest_entry(checkpoint, segment, "commits")
-    # A listing may lag behind, so what it leaves out is asked for by name.
-    while folder.below("spark/offsets").exists(str(begun + 1)):
-        begun += 1
-    while newest < begun and manifests.exists(newest + 1):
-        newest += 1
-    if newest > begun and folder.below("spark/offsets").exists(str(newest)):
-        begun = newest
+    # A listing may lag behind, so what it leaves out is asked for by name, from the newest batch on
+    # that any listing shows: the oldest batches may have been removed, so none begins with batch 0.
+    last = max(newest, begun, done)
+    while folder.below("spark/offsets").exists(str(last + 1)):
+        last += 1
+    if last > begun and folder.below("spark/offsets").exists(str(last)):
+        begun = last
+    # Spark begins a batch when the one before it is done.
+    for batch_id in (begun, begun - 1):
+        if newest < batch_id and manifests.exists(batch_id):
+            newest = batch_id
     if newest == begun == -1:
         when_new()
     if newest < done:
