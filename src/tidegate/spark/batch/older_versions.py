@@ -5,6 +5,7 @@ version without them could be read, but no pipeline could go on from it. So they
 version is kept for longer than a restart needs it. All of this is done behind the batches.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from tidegate.spark.state.files import Durable, Missing
@@ -42,7 +43,15 @@ class OlderVersions:
     """The versions whose offsets are known to be copied."""
 
     def clean(self, batch_id: int) -> None:
-        """After a batch, save what the kept versions need, and remove the others."""
+        """After a batch, save what the kept versions need, and remove the others.
+
+        A driver that was paused may clean up while its successor does. What the one has removed is
+        missing to the other, which then leaves the rest to the next cleaning.
+        """
+        with suppress(Missing):
+            self._clean(batch_id)
+
+    def _clean(self, batch_id: int) -> None:
         committed = [batch for batch in self.manifests.committed() if batch <= batch_id]
         for batch in committed:
             if batch not in self._at_us:

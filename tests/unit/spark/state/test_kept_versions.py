@@ -94,6 +94,31 @@ class Keeping(Store):
         self.older.clean(batch_id)
 
 
+@pytest.mark.parametrize("at", range(12))
+def test_a_driver_and_its_successor_may_clean_up_at_once(tmp_path, monkeypatch, at):
+    """Whenever the one is paused, what the other removes fails neither, and nothing else goes."""
+    made = Made(tmp_path / "ck")
+    for number in range(8):
+        made.batch(number)
+    segment = made.place.segment("main")
+    manifests = Manifests(segment.below("manifests"), made.place.states)
+    first, second = (OlderVersions(segment, manifests, KeptVersions(count)) for count in (6, 4))
+    plain, reads = Durable.read_json, iter(range(100))
+
+    def read(self, name):
+        if next(reads) == at:
+            second.clean(7)
+        return plain(self, name)
+
+    monkeypatch.setattr(Durable, "read_json", read)
+    first.clean(6)
+    monkeypatch.undo()
+    second.clean(7)
+    assert manifests.committed() == [4, 5, 6, 7]
+    for number in manifests.committed():
+        manifests.verify(manifests.load(number).versions)
+
+
 def test_a_pipeline_goes_back_to_a_version_that_spark_has_forgotten(tmp_path):
     made = Made(tmp_path / "ck")
     segment = made.place.segment("main")
