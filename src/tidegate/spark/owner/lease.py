@@ -1,7 +1,7 @@
 """A driver's lease on a checkpoint, as the transactions of its segments see it."""
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tidegate.spark.owner.epochs import Epoch, Epochs, Fenced
@@ -33,9 +33,11 @@ class Lease:
             yield
         except Fenced:
             raise
-        except Exception:
-            with suppress(OSError, Missing):
+        except Exception as error:
+            try:
                 self.check()
+            except (OSError, Missing) as unanswered:
+                error.add_note(f"it could not be found out who has the checkpoint: {unanswered}")
             raise
 
     def earlier_marks(self) -> Iterable[str]:
