@@ -1,7 +1,6 @@
 """A filesystem in memory that fails in every way that real ones do, when the world says so."""
 
 import errno
-import hashlib
 import io
 from collections.abc import Callable
 
@@ -161,27 +160,12 @@ class Objects:
         self.disk = disk
 
     def create(self, path: str, content: bytes) -> bool:
-        return self.replace(path, content, None)
-
-    def read(self, path: str) -> tuple[bytes, str] | None:
-        def effect() -> tuple[bytes, str] | None:
-            found = self.disk.files.get(path)
-            return None if found is None else (found, _etag(found))
-
-        return self.disk._act("read", path, effect)
-
-    def replace(self, path: str, content: bytes, etag: str | None) -> bool:
         def effect() -> bool:
-            found = self.disk.files.get(path)
-            if (None if found is None else _etag(found)) == etag:
+            if path not in self.disk.files:
                 self.disk._publish(path, content)
-            return self.disk.files.get(path) == content
+            return self.disk.files[path] == content
 
         return self.disk._act("write", path, effect)
 
     def remove(self, path: str) -> None:
         self.disk._act("delete", path, lambda: self.disk.files.pop(path, None))
-
-
-def _etag(content: bytes) -> str:
-    return hashlib.md5(content, usedforsecurity=False).hexdigest()

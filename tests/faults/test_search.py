@@ -27,12 +27,6 @@ from tidegate.spark.state.version import StateFile
 
 SEEDS = int(os.environ.get("TIDEGATE_FAULT_SEEDS", "2000"))
 PARTS = 8
-KNOWN = {
-    859: "a driver that was paused in its start, and replaced, removes the description of a"
-    " checkpoint whose filesystem cannot replace a file in one step",
-    1996: "a segment reads a channel whose first hand-over the cleaner has removed",
-}
-"""Defects that are known and not mended yet; a test below says when they are."""
 
 
 def courses() -> Iterator[Course]:
@@ -41,14 +35,8 @@ def courses() -> Iterator[Course]:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_every_seed_is_as_a_sequential_run(part):
-    wrong = first_defect(Course.of(seed) for seed in range(part, SEEDS, PARTS) if seed not in KNOWN)
+    wrong = first_defect(Course.of(seed) for seed in range(part, SEEDS, PARTS))
     assert wrong is None, f"{shrunk(wrong)}\n{defect_of(shrunk(wrong))}"
-
-
-@pytest.mark.xfail(reason="known defects of the commit protocol", strict=True)
-@pytest.mark.parametrize("seed", KNOWN)
-def test_known_defects_are_mended(seed):
-    assert defect_of(Course.of(seed)) is None, KNOWN[seed]
 
 
 def test_two_claims_of_one_epoch_on_an_object_store_keep_the_plan_of_the_first():
@@ -160,12 +148,13 @@ def test_the_search_finds_resharded_state_that_is_taken_for_complete_too_early(m
 
     def first(root, wanted, hashes, check):
         place = Checkpoint(root)
-        said = place.description()
+        found = place.descriptions.newest()
+        said = found.document
         operators = {
             name: {**one, "shards": wanted[name], "kept_as": f"{name}.{wanted[name]}"}
             for name, one in said["operators"].items()
         }
-        root.replace_json("pipeline.json", {**said, "operators": operators}, said)
+        place.redescribe({**said, "operators": operators}, found)
 
     monkeypatch.setattr(world, "reshard_owned", first)
     found = first_defect(one for one in courses() if one.resharded)

@@ -212,8 +212,7 @@ def _owned(
     checkpoint = place.root.url
     with owner.lease.blamed():  # to a driver that was paused its successor's work looks wrong
         lay_baseline(place)
-        owner.lease.check()
-        place = place.open(graph, declared)
+        place = place.open(graph, declared, owner.lease.check)
     session.dataSource.register(ChannelSource)
     for topic in topics_of(graph, checkpoint):
         topic.make()

@@ -1,7 +1,7 @@
 """The checkpoint directory: what is stored where, and whether it belongs to this pipeline."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,20 +10,19 @@ import pyarrow as pa
 from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.pipelines.graph import Channel, Graph, Keyed
 from tidegate.spark.batch import layouts
+from tidegate.spark.batch.descriptions import DESCRIPTION, Description, Descriptions
 from tidegate.spark.batch.kept_names import KEPT_AS, KeptNames
 from tidegate.spark.batch.layouts import earlier_layouts, gained, packed_schema
 from tidegate.spark.batch.migration import NOTHING_DECLARED, Migration, migrated
-from tidegate.spark.state.files import Durable, Missing
+from tidegate.spark.state.files import Durable
 
 FORMAT = 1
 """The format of a checkpoint as most are; `layouts.FORMAT` says what makes the next one."""
 _READ = (FORMAT, layouts.FORMAT)
-DESCRIPTION = "pipeline.json"
 INDEX = "savepoint.json"
 """What makes a directory a savepoint (`savepoint.index`)."""
 RESTORING = "restoring.json"
 """Tells that a savepoint is being copied here. The checkpoint begins with its description."""
-_NEXT = "pipeline.next.json"
 _LOG = logging.getLogger("tidegate")
 
 
@@ -54,54 +53,53 @@ class Checkpoint:
         """What belongs to one channel."""
         return self.root.below(f"channels/{name}")
 
+    @property
+    def descriptions(self) -> Descriptions:
+        """What it said about its pipeline, and what it says now."""
+        return Descriptions(self.root)
+
     def description(self) -> dict[str, Any] | None:
-        """What the checkpoint says about its pipeline; None when it is new.
+        """What the checkpoint says about its pipeline; None when it is new."""
+        newest = self.descriptions.newest()
+        return None if newest is None else newest.document
 
-        A filesystem that cannot replace a file in one step may have lost the description in a
-        crash. What was to take its place is then read instead.
-        """
-        for name in (DESCRIPTION, _NEXT):
-            try:
-                return self.root.read_json(name)
-            except Missing:
-                continue
-        return None
-
-    def open(self, graph: Graph, migration: Migration = NOTHING_DECLARED) -> "Checkpoint":
+    def open(
+        self,
+        graph: Graph,
+        migration: Migration = NOTHING_DECLARED,
+        check: Callable[[], None] = lambda: None,
+    ) -> "Checkpoint":
         """Create it for this pipeline, or check that it belongs to it.
 
-        Renaming and dropping operators takes one file, which is written atomically.
+        Renaming and dropping operators takes one file. `check` raises if another driver has the
+        checkpoint. A driver that had it before may still describe it as long as this one has not:
+        then that description is the one that the pipeline has to fit.
         """
-        found = self.description()
-        wanted = self.fitted(graph, migration)
-        self.root.make()
-        if self.redescribe(wanted, found):
-            for name in _retired(wanted) - _retired(found):
-                _LOG.warning(
-                    "pipeline '%s': the state of '%s' in the checkpoint is forgotten, as declared "
-                    "by dropped=",
-                    graph.name,
-                    name,
-                )
-            _tell_columns(graph.name, found, wanted)
+        while True:
+            newest = self.descriptions.newest()
+            found = None if newest is None else newest.document
+            wanted = self.fitted(graph, migration, found)
+            check()
+            self.root.make()
+            if found == wanted:
+                break
+            if self.descriptions.follow(newest, wanted):
+                _tell_changes(graph.name, found, wanted)
+                break
         return replace(
             self,
             names=KeptNames.of(wanted),
             earlier={name: earlier_layouts(one) for name, one in wanted["operators"].items()},
         )
 
-    def redescribe(self, wanted: dict[str, Any], found: dict[str, Any] | None) -> bool:
-        """Put a description in the place of the one that was found; False if it is there already.
-
-        A crash leaves the one or the other.
-        """
-        there = self.root.exists(DESCRIPTION)
-        if found == wanted and there:
-            return False
-        self.root.write_json(_NEXT, wanted)
-        self.root.replace_json(DESCRIPTION, wanted, found if there else None)
-        self.root.remove(_NEXT)
-        return True
+    def redescribe(self, wanted: dict[str, Any], found: Description | None) -> None:
+        """Let a description follow the one that was found, unless another driver was quicker."""
+        if not self.descriptions.follow(found, wanted) and self.description() != wanted:
+            raise TidegateError(
+                f"another driver has changed the description of {self.root.url} meanwhile; this "
+                "one has not written it; make sure that only one driver starts on a checkpoint, "
+                "and start again"
+            )
 
     def refuse_leftovers(self) -> None:
         """Refuse a checkpoint that has state or batches, but no description to judge them by."""
@@ -158,8 +156,15 @@ def _check_other_names(graph: Graph, names: KeptNames) -> None:
             )
 
 
-def _tell_columns(pipeline: str, found: dict[str, Any] | None, wanted: dict[str, Any]) -> None:
-    """Say in the log which columns of state have changed."""
+def _tell_changes(pipeline: str, found: dict[str, Any] | None, wanted: dict[str, Any]) -> None:
+    """Say in the log what was dropped from the state, and which of its columns have changed."""
+    for name in _retired(wanted) - _retired(found):
+        _LOG.warning(
+            "pipeline '%s': the state of '%s' in the checkpoint is forgotten, as declared by "
+            "dropped=",
+            pipeline,
+            name,
+        )
     old = {} if found is None else found["operators"]
     for name, one in wanted["operators"].items():
         before = next(
@@ -239,11 +244,16 @@ def require_format(description: dict[str, Any], url: str) -> None:
 
 def require_description(checkpoint: Checkpoint) -> dict[str, Any]:
     """The description of a checkpoint that must exist, for tools that inspect it."""
-    found = checkpoint.description()
+    return require_newest(checkpoint).document
+
+
+def require_newest(checkpoint: Checkpoint) -> Description:
+    """The same with its number, for tools that change it."""
+    found = checkpoint.descriptions.newest()
     if found is None:
         raise AskedWrongly(
             f"{checkpoint.root.url} is not a Tidegate checkpoint: it has no {DESCRIPTION}; give "
             "the directory that was passed as checkpoint="
         )
-    require_format(found, checkpoint.root.url)
+    require_format(found.document, checkpoint.root.url)
     return found

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tidegate.spark.batch.checkpoint import DESCRIPTION
+from tidegate.spark.batch.descriptions import DESCRIPTION
 from tidegate.spark.batch.worker import unpacked
 from tidegate.spark.python_workers import hold_worker
 from tidegate.spark.state.files import Durable

@@ -1,9 +1,9 @@
 """Gives the operators of a stopped pipeline another number of shards.
 
 New state is written beside the old one, under another kept name. The newest manifest is then
-written again with that name added to it, which nobody reads yet. At last one file, the description,
-says that the operator keeps its state there. A crash before that leaves everything as it was, and
-after it the old state is removed with the manifests that name it.
+written again with that name added to it, which nobody reads yet. At last one file, the next
+description, says that the operator keeps its state there. A crash before that leaves everything as
+it was, and after it the old state is removed with the manifests that name it.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,7 +12,12 @@ from typing import Any
 
 from tidegate.errors import AskedWrongly, nearest
 from tidegate.pipelines.graph import MAX_SHARDS
-from tidegate.spark.batch.checkpoint import FORMAT, Checkpoint, require_description
+from tidegate.spark.batch.checkpoint import (
+    FORMAT,
+    Checkpoint,
+    require_description,
+    require_newest,
+)
 from tidegate.spark.batch.committed import newest_batch
 from tidegate.spark.batch.kept_names import KEPT_AS, fresh_name
 from tidegate.spark.batch.layouts import EARLIER, earlier_layouts, schema_of
@@ -72,7 +77,8 @@ def reshard_owned(
 ) -> list[Resharded]:
     """The same on a checkpoint that this process owns; `check` raises if it no longer does."""
     place = Checkpoint(root)
-    description = require_description(place)
+    found = require_newest(place)
+    description = found.document
     newest = {
         segment: newest_batch(place, segment)
         for segment, names in description["segments"].items()
@@ -105,7 +111,7 @@ def reshard_owned(
     if not any(EARLIER in one for one in operators.values()):
         result["format"] = FORMAT
     check()
-    place.redescribe(result, description)
+    place.redescribe(result, found)
     before = {name: description["operators"][name]["shards"] for name in wanted}
     return [Resharded(name, before[name], wanted[name], rows.get(name, 0)) for name in wanted]
 

@@ -11,7 +11,6 @@ from tidegate.spark.s3.address import Address, is_s3
 from tidegate.spark.s3.client import StoreRefusal, ask
 
 _PROBE = "owner/.probe"
-_OTHER_ETAG = '"00000000000000000000000000000000"'
 
 
 def check_readable(url: str) -> None:
@@ -41,20 +40,21 @@ def check_exclusive(url: str) -> None:
         return
     address = Address.of(url)
     key = _below(address, f"{_PROBE}-{uuid.uuid4().hex[:12]}")
-    if not _put(address, key, IfNoneMatch="*"):
+    if not _put(address, key):
         raise _unconditional(address)
     try:
-        again = [_put(address, key, IfNoneMatch="*"), _put(address, key, IfMatch=_OTHER_ETAG)]
+        again = _put(address, key)
     finally:
         ask(address, "deleting objects", "delete_object", Key=key)
-    if any(again):
+    if again:
         raise _unconditional(address)
 
 
-def _put(address: Address, key: str, **condition: str) -> bool:
-    """Put an object under a condition; returns whether the store took it."""
+def _put(address: Address, key: str) -> bool:
+    """Put an object on the condition that there is none; returns whether the store took it."""
+    given = {"Key": key, "Body": b"probe", "IfNoneMatch": "*"}
     try:
-        ask(address, "writing objects", "put_object", Key=key, Body=b"probe", **condition)
+        ask(address, "writing objects", "put_object", **given)
     except StoreRefusal as refusal:
         if refusal.status == 501 or refusal.code == "NotImplemented":
             raise _unconditional(address) from refusal
@@ -66,8 +66,8 @@ def _put(address: Address, key: str, **condition: str) -> bool:
 
 def _unconditional(address: Address) -> AskedWrongly:
     return AskedWrongly(
-        f"{address} does not honour conditional puts (If-None-Match, If-Match), so two drivers on "
-        "one checkpoint could not be told apart; use a store that does, such as Amazon S3, or a "
+        f"{address} does not honour conditional puts (If-None-Match), so two drivers on one "
+        "checkpoint could not be told apart; use a store that does, such as Amazon S3, or a "
         "checkpoint on a shared file system"
     )
 

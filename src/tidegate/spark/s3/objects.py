@@ -1,7 +1,7 @@
 """Puts that depend on what is there: how two drivers on S3 are told apart without a rename.
 
-`If-None-Match: *` writes an object only if there is none, and `If-Match` replaces one only if it is
-still the one that was read. The store decides, so of two drivers exactly one succeeds.
+`If-None-Match: *` writes an object only if there is none. The store decides, so of two drivers
+exactly one succeeds.
 """
 
 import time
@@ -29,18 +29,10 @@ class Objects:
         If an answer was lost on its way, the client has asked again and was told that there is an
         object. It may be its own, so it is read.
         """
-        return self._put(path, content, IfNoneMatch="*") or self._has(path, content)
+        return self._put(path, content) or self.read(path) == content
 
-    def replace(self, path: str, content: bytes, etag: str | None) -> bool:
-        """Replace the object that was read with this ETag (None: there was none).
-
-        Returns whether this content is there now, as `create` does.
-        """
-        condition = {"IfNoneMatch": "*"} if etag is None else {"IfMatch": etag}
-        return self._put(path, content, **condition) or self._has(path, content)
-
-    def read(self, path: str) -> tuple[bytes, str] | None:
-        """The content of an object and its ETag; None if there is none."""
+    def read(self, path: str) -> bytes | None:
+        """The content of an object; None if there is none."""
         key = self._key(path)
         try:
             found = ask(self.address, f"reading {key}", "get_object", Key=key)
@@ -48,34 +40,23 @@ class Objects:
             if refusal.missing:
                 return None
             raise
-        return bytes(found["Body"]), str(found["ETag"])
+        return bytes(found["Body"])
 
     def remove(self, path: str) -> None:
         """Remove an object; it does not matter if there is none."""
         key = self._key(path)
         ask(self.address, f"deleting {key}", "delete_object", Key=key)
 
-    def _has(self, path: str, content: bytes) -> bool:
-        found = self.read(path)
-        return found is not None and found[0] == content
-
-    def _put(self, path: str, content: bytes, **condition: str) -> bool:
-        """Put an object under a condition; returns whether the condition held."""
+    def _put(self, path: str, content: bytes) -> bool:
+        """Put an object unless there is one; returns whether there was none."""
         key = self._key(path)
+        given = {"Key": key, "Body": content, "IfNoneMatch": "*"}
         for attempt in range(_TRIES):
             try:
-                ask(
-                    self.address,
-                    f"writing {key}",
-                    "put_object",
-                    Key=key,
-                    Body=content,
-                    **condition,
-                )
+                ask(self.address, f"writing {key}", "put_object", **given)
                 return True
             except StoreRefusal as refusal:
-                # `If-Match` on an object that is gone is answered with 404.
-                if refusal.failed_condition or refusal.missing:
+                if refusal.failed_condition:
                     return False
                 if refusal.status != _BUSY:
                     raise

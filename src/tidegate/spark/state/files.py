@@ -225,30 +225,6 @@ class Durable:
             return False
         return True
 
-    def replace_json(
-        self, name: str, document: dict[str, Any], before: dict[str, Any] | None
-    ) -> None:
-        """Write a JSON object in the place of the one that was read before, or of none.
-
-        On S3 an error says if another driver has replaced it meanwhile. Other filesystems cannot
-        tell, and replace it.
-        """
-        objects = objects_of(self.url)
-        if objects is None:
-            self.write_json(name, document)
-            return
-        found = objects.read(self.path(name))
-        there = None if found is None else json.loads(found[0])
-        if there == document:
-            return
-        content = json.dumps(document, separators=(",", ":")).encode()
-        etag = None if found is None else found[1]
-        if there != before or not objects.replace(self.path(name), content, etag):
-            raise TidegateError(
-                f"another driver has changed {self.path(name)} meanwhile; this one has not written "
-                "it; make sure that only one driver starts on a checkpoint, and start again"
-            )
-
     def _linked(self, name: str, content: bytes) -> bool:
         aside = Path(self._aside(name))
         try:
@@ -344,8 +320,8 @@ class Durable:
         try:
             self._fs.move(aside, target)
         except OSError:
-            # Some do not rename onto an existing file. Only a replayed batch writes a file
-            # again, with the same content: after a crash in between, that batch is replayed again.
+            # Some do not rename onto an existing file. What no start may miss is created once, and
+            # never written here again: another driver may be paused between these two steps.
             if not self.exists(name):
                 raise
             self.remove(name)

@@ -298,11 +298,6 @@ def test_renames_may_form_a_chain_but_no_circle(opened):
 
 def test_a_lost_description_is_not_taken_for_a_new_checkpoint(opened, tmp_path):
     opened(keyed(tg.count()))
-    (tmp_path / "ck" / "pipeline.json").rename(tmp_path / "ck" / "pipeline.next.json")
-    opened(keyed(tg.count()))  # what was about to replace it counts as the description
-    with pytest.raises(AskedWrongly, match="had the function count"):
-        opened(keyed(tg.max("v")))
-    assert not (tmp_path / "ck" / "pipeline.next.json").exists()
     (tmp_path / "ck" / "segments" / "main").mkdir(parents=True)
     (tmp_path / "ck" / "pipeline.json").unlink()
     with pytest.raises(AskedWrongly, match="earlier runs, but its pipeline"):
@@ -382,8 +377,8 @@ def test_a_checkpoint_of_an_earlier_version_is_accepted_and_gets_the_new_fields(
     for name in ("function", "order_by", "ttl_us", "rows"):
         del document["operators"]["op"][name]
     file.write_text(json.dumps(document))
-    opened(keyed(tg.sum("v", as_="x")))
-    assert json.loads(file.read_text())["operators"]["op"]["function"]["function"] == "sum"
+    place = opened(keyed(tg.sum("v", as_="x")))
+    assert place.description()["operators"]["op"]["function"]["function"] == "sum"
     with pytest.raises(AskedWrongly, match="now max"):
         opened(keyed(tg.max("v", as_="x")))
 

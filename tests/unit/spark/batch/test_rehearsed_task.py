@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from tidegate.spark.batch import rehearsed_task
-from tidegate.spark.batch.checkpoint import DESCRIPTION
+from tidegate.spark.batch.descriptions import DESCRIPTION
 from tidegate.spark.batch.rehearsed_task import load_and_hold
 from tidegate.spark.batch.worker import packed
 from tidegate.spark.state.files import Durable

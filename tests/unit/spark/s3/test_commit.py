@@ -11,10 +11,11 @@ from tests.faults.rows import Sequential, kept, source_rows
 from tests.faults.work import ImitatedWork
 from tests.unit.spark.state.test_other_filesystems import check_store, store_at
 from tidegate.control.shedding.keep import Keep
-from tidegate.errors import AskedWrongly, TidegateError
+from tidegate.errors import AskedWrongly
 from tidegate.recording import RecordParts
 from tidegate.spark.batch.channel import Log
 from tidegate.spark.batch.checkpoint import Checkpoint
+from tidegate.spark.batch.descriptions import Description, Descriptions
 from tidegate.spark.batch.next_allocation import NextAllocation
 from tidegate.spark.batch.plan import BatchPlan
 from tidegate.spark.batch.step import Step, Steps
@@ -85,15 +86,13 @@ def test_two_drivers_that_commit_a_batch_have_the_same_manifest(root):
 
 
 def test_a_driver_that_wakes_up_does_not_change_the_description(root):
-    place = root
-    place.replace_json("pipeline.json", {"pipeline": "first"}, None)
-    place.replace_json("pipeline.json", {"pipeline": "second"}, {"pipeline": "first"})
-    with pytest.raises(TidegateError, match=r"another driver has changed .*pipeline\.json mean"):
-        place.replace_json("pipeline.json", {"pipeline": "late"}, {"pipeline": "first"})
-    with pytest.raises(TidegateError, match="another driver has changed"):
-        place.replace_json("pipeline.json", {"pipeline": "late"}, None)
-    place.replace_json("pipeline.json", {"pipeline": "second"}, None)
-    assert place.read_json("pipeline.json") == {"pipeline": "second"}
+    said = Descriptions(root)
+    assert said.follow(None, {"pipeline": "first"})
+    first = said.newest()
+    assert said.follow(first, {"pipeline": "second"})
+    assert not said.follow(first, {"pipeline": "late"})
+    assert not said.follow(None, {"pipeline": "late"})
+    assert said.newest() == Description(1, {"pipeline": "second"})
 
 
 class Crash(Exception):
