@@ -6,6 +6,7 @@ it, so no row is counted twice. A pipeline that was never shed and has not asked
 ledger, and pays for none.
 """
 
+import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -89,15 +90,20 @@ class Ledger:
         return self.after(int(names[-1].removesuffix(".json"))) if names else {}
 
     def enter(self, batch_id: int, before: Totals, counts: tuple[SourceCount, ...]) -> Totals:
-        """Write the totals after a batch: those before it, and its own counts."""
+        """Write the totals after a batch: those before it, and its own counts.
+
+        An earlier try of the batch has counted the same rows. What it wrote stays, and is adopted.
+        """
         totals = dict(before)
         for count in counts:
             known = totals.get(count.name)
             totals[count.name] = count if known is None else added(known, count)
         self.directory.make()
         document = {"sources": [asdict(count) for count in totals.values()]}
-        self.directory.write_json(_name(batch_id), document)
-        return totals
+        content = json.dumps(document, separators=(",", ":")).encode()
+        if self.directory.create(_name(batch_id), content):
+            return totals
+        return self.after(batch_id)
 
     def clean(self, batch_id: int) -> None:
         """Remove the totals of batches long before this one."""

@@ -1,8 +1,11 @@
 """Counts of a batch from what its tasks reported, and their totals on disk."""
 
+import itertools
+
 import numpy as np
 import pyarrow as pa
 
+from tests.helpers.interrupted import Interrupted
 from tidegate.control.row_counts import ClassCount, SourceCount, added
 from tidegate.control.shedding.keep import Keep
 from tidegate.pipelines.graph import Map, Merge, Node, Segment, Source, TaskBounds
@@ -11,6 +14,7 @@ from tidegate.spark.batch.plan import BatchPlan
 from tidegate.spark.batch.report import ShedCounts, TaskReport
 from tidegate.spark.shedding.ledger import Ledger, SourceTotals
 from tidegate.spark.shedding.sources import ShedSources
+from tidegate.spark.state import files
 from tidegate.spark.state.files import Durable
 
 ROWS = pa.schema([("tier", pa.string())])
@@ -70,6 +74,26 @@ def test_a_replayed_batch_is_in_the_ledger_once(tmp_path) -> None:
     assert ledger.newest()["source"].shed == 12
     assert ledger.newest()["source"].classes[0].kept == 6
     assert ledger.newest()["source"].groups_kept == (4, 4)
+
+
+def test_a_driver_that_was_paused_takes_no_totals_away(monkeypatch) -> None:
+    """It wakes up while its successor goes on from the totals of the batch, and dies."""
+    ledger = Ledger(Durable("slow:///ck/counts"))
+    count = SourceCount(name="source", offered=10, kept=4)
+    replayed = []
+
+    def succeed() -> None:
+        replayed.append(ledger.enter(0, {}, (count,)))
+
+    for at, more in itertools.product(range(12), range(12)):
+        handler = Interrupted(at, more, succeed)
+        monkeypatch.setattr(files, "_filesystem", handler.by_url)
+        replayed.clear()
+        with handler.watched():
+            ledger.enter(0, {}, (count,))
+        if replayed:
+            assert ledger.after(0) == replayed[0] == {"source": count}, (at, more)
+    assert not replayed, "it was paused before each of its operations, and at last before none"
 
 
 def test_without_shedding_the_first_reader_counts_and_no_ledger_is_kept(tmp_path) -> None:
