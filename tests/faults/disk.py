@@ -100,6 +100,8 @@ class Disk(fs.FileSystemHandler):
         def effect() -> None:
             if self.manner == "hdfs" and dest in self.files:
                 raise OSError(errno.EEXIST, f"{dest} exists")
+            if src not in self.files:
+                raise FileNotFoundError(src)
             self._publish(dest, self.files.pop(src))
 
         self._act("move", dest, effect)

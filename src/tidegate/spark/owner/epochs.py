@@ -93,8 +93,11 @@ class Epochs:
         number = 1 if after is None else after.number + 1
         mine = Epoch(number, uuid.uuid4().hex[:8], process, now_s)
         content = json.dumps(mine.to_json(), separators=(",", ":")).encode()
-        if not self.directory.create(_name(number), content):
-            return None
+        try:
+            if not self.directory.create(_name(number), content):
+                return None
+        except FileNotFoundError:
+            return None  # paused for so many starts that its half written claim was swept
         with suppress(OSError, TidegateError):  # what stays costs only space
             self.directory.sweep((), number - KEPT)
         return mine

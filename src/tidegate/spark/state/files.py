@@ -221,7 +221,8 @@ class Durable:
         except OSError:
             if not self.exists(name):
                 raise
-            self._fs.delete_file(aside)
+            with suppress(FileNotFoundError):  # swept as a leftover, if this driver was paused
+                self._fs.delete_file(aside)
             return False
         return True
 

@@ -56,6 +56,8 @@ class Remote(fs.FileSystemHandler):
     def move(self, src, dest):
         if dest in self.files:
             raise OSError(f"{dest} is there already")
+        if src not in self.files:
+            raise FileNotFoundError(src)
         self.files[dest] = self.files.pop(src)
 
     def delete_file(self, path):
