@@ -12,11 +12,12 @@ from tidegate.sim.microbatch.pipeline import simulate
 from tidegate.workload.profile import constant, steps
 
 PER_EXECUTOR = 4
+TARGET_S, WORK_S = 2.0, 1e-3
 
 
 def run(rate: float = 0.0, **changes: object) -> tuple[Record, ...]:
     made = Assembly(
-        target=Target(2.0), bounds=Bounds(PER_EXECUTOR, 24), cores_per_executor=PER_EXECUTOR
+        target=Target(TARGET_S), bounds=Bounds(PER_EXECUTOR, 24), cores_per_executor=PER_EXECUTOR
     )
     load = {"profile": constant(rate)} if rate else {}
     where = world(**{"seconds": 120.0, "cores": 24, "grant_s": 5.0, **load, **changes})
@@ -38,7 +39,19 @@ def test_a_part_of_an_executor_is_never_planned() -> None:
 
 
 def test_no_task_is_started_before_its_core_has_come() -> None:
-    found = run(profile=steps([(0.0, 1500.0), (60.0, 9000.0)]), cores=4)
+    """The load rises to what all cores carry, and no backlog outlasts the wait for them."""
+    found = run(profile=steps([(0.0, 1500.0), (60.0, 3600.0)]), cores=4)
     assert max(record.measurement.cores_asked for record in found) > 4
     for record in found:
         assert tasks(record) <= record.measurement.cores_granted
+
+
+def test_a_batch_of_a_long_backlog_has_tasks_for_the_cores_that_come_meanwhile() -> None:
+    """Six times the load on 4 cores, and 20 more after 5 s: until then rows of 30 s pile up."""
+    found = run(profile=steps([(0.0, 1500.0), (60.0, 9000.0)]), cores=4)
+    before = [one for one in found if tasks(one) > one.measurement.cores_granted]
+    assert before, "tasks for cores that are on their way"
+    for record in before:
+        waiting = record.measurement.backlog_rows
+        assert waiting > 2.0 * TARGET_S * 4 / WORK_S, "only for a backlog of several targets"
+    assert all(tasks(one) == one.measurement.cores_granted for one in found[-20:])

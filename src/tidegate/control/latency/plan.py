@@ -145,7 +145,10 @@ class Planner:
         try:
             allocation = assign(stations, cores, least=list(plan.cores.values()), most=most)
         except Infeasible:
-            return plan
+            # Too few to keep up still drain more than fewer would.
+            allocation = _by_load(stations, cores, most)
+            if any(allocation.cores < list(plan.cores.values())):
+                return plan
         chosen = {name: int(k) for name, k in zip(names, allocation.cores, strict=True)}
         return Plan(chosen, predicted_s(stations, list(chosen.values()), None), plan.notes)
 
@@ -265,6 +268,21 @@ class Planner:
             within_s=within_s,
             limit_rows=limit_rows,
         )
+
+    def backlog_s(self, measurement: Measurement, cores: int) -> float:
+        """How long the longest batch lasts that takes all rows of a segment that wait now.
+
+        `cores` are divided among the segments as their tasks are.
+        """
+        stations = self._model.stations(measurement)
+        assert stations is not None  # asked only once every segment is known
+        in_all = max(sum(segment.tasks for segment in measurement.segments), 1)
+        longest_s = 0.0
+        for segment, station in zip(measurement.segments, stations, strict=True):
+            own = max(segment.tasks * cores // in_all, 1)
+            lasts_s = station.cost.duration_s(segment.backlog_rows, own, station.imbalance)
+            longest_s = max(longest_s, lasts_s)
+        return longest_s
 
     def catch_up_s(self, measurement: Measurement, allowed: Bounds) -> float:
         """How long the backlog of the segments that are late lasts on all cores; 0 without one."""

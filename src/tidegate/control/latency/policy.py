@@ -16,6 +16,7 @@ from typing import Any
 from tidegate.control.bounds import Bounds
 from tidegate.control.constraints import Constraints
 from tidegate.control.decision import Decision, hold
+from tidegate.control.latency.awaited_cores import AwaitedCores
 from tidegate.control.latency.backlog_note import BacklogNote
 from tidegate.control.latency.calibration import Calibration
 from tidegate.control.latency.first_batches import FirstBatches
@@ -68,6 +69,7 @@ class LatencyPolicy:
         self._first_batches = FirstBatches(target, self._options.catch_up_s)
         self._patience = ScaleIn(self._options.scale_in_after_s, self._options.least_saving)
         self._idleness = Idleness()
+        self._awaited = AwaitedCores()
         self._backlog = BacklogNote()
         self._beliefs: dict[str, float] = {}
         self._heard = False
@@ -113,6 +115,7 @@ class LatencyPolicy:
         allowed = constraints.allowed
         self._patience.notice(measurement)
         self._idleness.observe(measurement)
+        self._awaited.observe(measurement)
         horizon_s = self._horizon_s(measurement)
         ahead = self._load_ahead(measurement, horizon_s)
         if not self._heard and ahead.rate > 0.0:
@@ -214,7 +217,7 @@ class LatencyPolicy:
         asked = measurement.cores_asked
         waiting = measurement.cores_granted < asked
         if waiting and plan.total <= asked:
-            use = self._use_granted(measurement, plan, allowed)
+            use = self._use_awaited(measurement, plan, allowed, behind=behind)
             if use is None and plan.total < measurement.cores_granted and not behind:
                 # What is still to come may never come: a full queue must not hold what is idle.
                 return self._scale_in(measurement, plan, expected_s, allowed)
@@ -378,6 +381,29 @@ class LatencyPolicy:
             notes=plan.notes,
             expected_latency_s=_finite(wider.latency_s * self._calibration.bias),
         )
+
+    def _use_awaited(
+        self, measurement: Measurement, plan: Plan, allowed: Bounds, *, behind: bool
+    ) -> Decision | None:
+        """More tasks while cores are on their way: for those that have come, or for all.
+
+        A batch cannot get more tasks while it runs. One that is planned for a backlog just before
+        its cores come would go on without them for as long as few cores take. With more tasks than
+        there are cores, the tasks that still wait are for whatever comes meanwhile.
+        """
+        granted, asked = measurement.cores_granted, measurement.cores_asked
+        left_s = self._awaited.left_s(measurement)
+        if not behind or self._planner.backlog_s(measurement, granted) <= left_s:
+            return self._use_granted(measurement, plan, allowed)
+        all_come = dataclasses.replace(measurement, cores_granted=asked)
+        wider = self._use_granted(all_come, plan, allowed)
+        if wider is None:
+            return None
+        reason = (
+            f"the backlog would take {granted} cores longer than {format_duration(left_s)}, when"
+            f" more should have come: the next batch has tasks for all {asked}"
+        )
+        return dataclasses.replace(wider, reason=reason)
 
     def _change(self, measurement: Measurement, plan: Plan, why: str) -> Decision:
         """Ask for the plan's cores; tasks change at once, unless cores take long to be granted."""

@@ -34,6 +34,10 @@ NEW_EXECUTORS = "new executors"
 """It was the first with executors that had just come, which load and compile code first."""
 
 
+WAITING_TASKS = "tasks that wait for cores"
+"""It had more tasks than cores, because more were on their way."""
+
+
 class Outliers:
     """Sees the batches of one segment in order, and says which to leave out of learning.
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from tidegate.control.controller import Controller
 from tidegate.control.decision import Decision
+from tidegate.control.learning.outliers import WAITING_TASKS
 from tidegate.control.measurement import Measurement
 from tidegate.control.record import Record
 from tidegate.control.shards.route import even_route, rerouted, rescaled
@@ -213,12 +214,23 @@ class PipelineSimulation:
             if cluster.next_s > until_s:
                 return
             begin_s = at_s
-            is_lost = cluster.step()
+            before, is_lost = self._granted, cluster.step()
             self._granted = max(cluster.cores, 1)
+            for one in self._running:
+                self._share_cores(one, at_s, before)
             self._observed_grant_s = cluster.observed_grant_s
             if is_lost:
                 for one in self._running:
                     self._begin_again(one, at_s)
+
+    def _share_cores(self, one: RunningSegment, at_s: float, before: int) -> None:
+        """Tasks of a batch that wait for a core run on those that have just come."""
+        batch = one.batch
+        if batch is None or self._granted <= before or batch.tasks <= before:
+            return
+        left_s = (batch.ended_s - at_s) * before / min(self._granted, batch.tasks)
+        batch.ended_s = at_s + left_s
+        batch.told_s = min(batch.told_s, batch.ended_s)
 
     def _begin_again(self, one: RunningSegment, at_s: float) -> None:
         """A batch that has lost a node runs again from its start, by its own plan."""
@@ -297,8 +309,16 @@ class PipelineSimulation:
             waves=max(crowd, 1.0),
             random=self._random,
             cores=cores,
-            cold=one.start_up(self._world, self._granted),
+            cold=self._cold(one),
         )
+
+    def _cold(self, one: RunningSegment) -> tuple[float, str | None]:
+        """How much longer its next batch takes because workers start, and why it is no example."""
+        start_up_s, why = one.start_up(self._world, self._granted)
+        waits = max(one.tasks.values()) > self._granted
+        if why is None and waits and self.cluster is not None:
+            why = WAITING_TASKS
+        return start_up_s, why
 
     def _shed_rows(self, one: RunningSegment, taken: KeptRows, at_s: float) -> KeptRows:
         """The rows that a batch keeps of its source, by the same rule as a batch plan on Spark."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidegate.control.learning.outliers import FIRST, NEW_EXECUTORS, NEW_TASKS
+from tidegate.control.learning.outliers import FIRST, NEW_EXECUTORS, NEW_TASKS, WAITING_TASKS
 from tidegate.control.learning.sojourn import BatchStamps, Stamps, mean_sojourn_s, merged
 from tidegate.control.learning.told_rate import ToldRate
 from tidegate.control.measurement import BatchMeasurement
@@ -229,7 +229,7 @@ class SegmentBatches:
         elif result.executors > self._last_executors:
             outlier = NEW_EXECUTORS
         elif awaited is not None and most > awaited:
-            outlier = "tasks that wait for cores"
+            outlier = WAITING_TASKS
         self._last_tasks, self._last_executors = tasks, result.executors
         shed_rows = sum(count.shed for count in result.sources)
         return BatchMeasurement(

@@ -89,6 +89,31 @@ def test_a_slow_grant_makes_scale_in_wait_longer_and_tasks_wait_for_cores() -> N
     assert policy.decide(come).tasks == {"work": 12}
 
 
+def waits(tick: int, tasks: int, granted: int, backlog: float) -> Measurement:
+    """A tick in which twelve cores are asked for, and a batch of the backlog runs."""
+    one = steady(tick, 6000.0, tasks, grant_s=20.0, backlog=backlog, batches=False)
+    return dataclasses.replace(one, cores_asked=12, cores_granted=granted)
+
+
+def test_cores_that_have_come_are_used_though_they_do_not_keep_up() -> None:
+    policy = taught(latency_policy(TARGET_S, BOUNDS))
+    policy.decide(waits(31, 3, 3, 8000.0))
+    assert policy.decide(waits(32, 3, 5, 8000.0)).tasks == {"work": 5}
+
+
+def test_a_backlog_that_outlasts_the_wait_gets_tasks_for_all_cores() -> None:
+    """With 3 tasks 90,000 rows take half a minute, and the other cores come within twenty seconds.
+
+    A batch of 9,000 rows is over before they come.
+    """
+    policy = taught(latency_policy(TARGET_S, BOUNDS))
+    policy.decide(waits(31, 3, 3, 9000.0))
+    assert policy.decide(waits(32, 3, 3, 9000.0)).holds
+    ahead = policy.decide(waits(33, 3, 3, 90_000.0))
+    assert ahead.tasks == {"work": 12} and ahead.cores is None
+    assert "tasks for all 12" in ahead.reason
+
+
 def test_idle_cores_are_released_though_others_that_were_asked_for_never_come() -> None:
     """A full queue grants 10 of 12 cores and no more; after a while 2 or 3 are enough."""
     policy = taught(latency_policy(TARGET_S, BOUNDS, LatencyOptions(scale_in_after_s=8.0)))
