@@ -27,8 +27,9 @@ themselves, so that smaller savings are worth one."""
 _MANY_TICKS = 20
 _GAP_S = 5.0
 """A restart that took longer than this interrupts a wait."""
-_FALL = 1.2
-"""A load that was this many times as high within the waiting time has fallen."""
+_FALL, _SLOW_FALL = 1.2, 2.0
+"""A load that was this many times as high within the waiting time has fallen; and where cores take
+long to come back, so that a load which only goes up and down keeps its cores."""
 _USUAL_SAVING = 0.06
 """The share of the cores up to which a release waits for the whole time."""
 _SHORTEST_WAIT = 0.1
@@ -144,7 +145,6 @@ class ScaleIn(Remembered):
 
     def enough(self, measurement: Measurement) -> int:
         """The fewest cores that have been enough for as long as releasing the rest must wait."""
-        asked, wait_s = measurement.cores_asked, self._usual_wait_s(measurement)
         most, found = 0, self.needed
         if not self._fallen(measurement):
             return found
@@ -153,17 +153,25 @@ class ScaleIn(Remembered):
             if at_s < grown_s:
                 break
             most = max(most, needed)
-            saved = 1.0 - most / max(asked, 1)
-            if measurement.at_s - at_s >= wait_s * shortened(saved):
+            if measurement.at_s - at_s >= self._wait_after_fall_s(measurement, most):
                 found = min(found, most)
         return found
 
     def _fallen(self, measurement: Measurement) -> bool:
-        """Whether the load explains that fewer cores are enough, and they come back quickly."""
+        """Whether the load explains that fewer cores are enough."""
         rate, highest = measurement.arrival_rate, max(self._rates, default=0.0)
         quick = 3.0 * (measurement.grant_s or 0.0) <= self._after_s
         rising = rate > _RISING * min(self._rates, default=rate)
-        return quick and not rising and rate * _FALL < highest
+        return not rising and rate * (_FALL if quick else _SLOW_FALL) < highest
+
+    def _wait_after_fall_s(self, measurement: Measurement, needed: int) -> float:
+        """How long so few cores must have been enough after a fall, at least a grant's time.
+
+        Released cores take that long to come back. Until then they cost no more than they save.
+        """
+        usual_s = self._usual_wait_s(measurement)
+        shorter_s = usual_s * shortened(1.0 - needed / max(measurement.cores_asked, 1))
+        return max(shorter_s, min(measurement.grant_s or 0.0, usual_s))
 
     def enough_for_s(self, measurement: Measurement, cores: int) -> float:
         """For how long no tick has needed more than these cores."""
@@ -191,7 +199,7 @@ class ScaleIn(Remembered):
         wait_s = self.wait_s(measurement)
         if self._fallen(measurement):
             # Patience is for scale-ins that were taken back at the same load, and this is another.
-            wait_s = self._usual_wait_s(measurement) * shortened(1.0 - needed / max(asked, 1))
+            wait_s = self._wait_after_fall_s(measurement, needed)
         # A scale-in soon after another must save twice as much to be worth it.
         again = measurement.at_s - self._scaled_in_s < wait_s
         share = (

@@ -114,6 +114,23 @@ def test_a_backlog_that_outlasts_the_wait_gets_tasks_for_all_cores() -> None:
     assert "tasks for all 12" in ahead.reason
 
 
+def released_after_s(fallen_to: float) -> int | None:
+    """How long after a fall the first cores are released; None: not within 16 s."""
+    policy = taught(latency_policy(TARGET_S, BOUNDS, LatencyOptions(scale_in_after_s=4.0)))
+    for tick in range(30, 60):
+        assert policy.decide(steady(tick, 7000.0, 12, grant_s=6.0)).cores is None
+    for waited in range(16):
+        if policy.decide(steady(60 + waited, fallen_to, 12, grant_s=6.0)).cores is not None:
+            return waited
+    return None
+
+
+def test_after_a_deep_fall_slow_cores_are_kept_for_as_long_as_a_grant_takes() -> None:
+    """Not three times as long, as after a small one: most of them are not needed."""
+    assert released_after_s(1000.0) in range(6, 10)
+    assert released_after_s(5000.0) is None
+
+
 def test_idle_cores_are_released_though_others_that_were_asked_for_never_come() -> None:
     """A full queue grants 10 of 12 cores and no more; after a while 2 or 3 are enough."""
     policy = taught(latency_policy(TARGET_S, BOUNDS, LatencyOptions(scale_in_after_s=8.0)))
