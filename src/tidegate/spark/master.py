@@ -33,6 +33,11 @@ class Master:
         return _LOCAL.fullmatch(self.url) is not None
 
     @property
+    def is_local_cluster(self) -> bool:
+        """Whether Spark runs a cluster for this application alone, as processes of this machine."""
+        return _LOCAL_CLUSTER.fullmatch(self.url) is not None
+
+    @property
     def replaces_executors(self) -> bool:
         """Whether Spark itself replaces executors that failed: on YARN and on Kubernetes."""
         return self.url == "yarn" or _KUBERNETES.fullmatch(self.url) is not None

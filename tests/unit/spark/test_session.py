@@ -75,6 +75,17 @@ def test_workers_on_this_machine_import_what_the_driver_can(
     assert not any("site-packages" in root.parts for root in roots)
 
 
+def test_only_executors_that_share_this_machine_do_without_an_optimising_compiler(
+    tmp_path: Path,
+) -> None:
+    option = "spark.executor.extraJavaOptions"
+    assert (
+        "TieredStopAtLevel=1" in settings(parse_master("local-cluster[2,1,1024]"), tmp_path)[option]
+    )
+    for master in ("local[3]", "spark://127.0.0.1:7077", "yarn"):
+        assert option not in settings(parse_master(master), tmp_path)
+
+
 def test_a_real_cluster_keeps_its_own_network(tmp_path: Path) -> None:
     conf = settings(parse_master("yarn"), tmp_path)
     assert "spark.driver.host" not in conf and "spark.local.dir" not in conf
