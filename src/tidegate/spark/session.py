@@ -93,6 +93,9 @@ def settings(place: Master, directory: Path) -> dict[str, str]:
         "spark.sql.streaming.numRecentProgressUpdates": "1000",
         "spark.ui.showConsoleProgress": "false",
         "spark.python.daemon.module": "tidegate.spark.python_daemon",
+        # Spark's three seconds are half of a usual target. Readers of Kafka prefer an executor that
+        # is still starting or is about to exit, and a whole micro-batch would wait for it.
+        "spark.locality.wait": "500ms",
     }
     if place.replaces_executors:
         # Spark ends an application that has lost more executors than a few in all its life, unless

@@ -86,6 +86,13 @@ def test_only_executors_that_share_this_machine_do_without_an_optimising_compile
         assert option not in settings(parse_master(master), tmp_path)
 
 
+@pytest.mark.parametrize("master", ["local-cluster[2,1,1024]", "yarn"])
+def test_no_batch_waits_for_seconds_for_an_executor_that_comes_or_goes(
+    master: str, tmp_path: Path
+) -> None:
+    assert settings(parse_master(master), tmp_path)["spark.locality.wait"] == "500ms"
+
+
 def test_a_real_cluster_keeps_its_own_network(tmp_path: Path) -> None:
     conf = settings(parse_master("yarn"), tmp_path)
     assert "spark.driver.host" not in conf and "spark.local.dir" not in conf
