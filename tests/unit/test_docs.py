@@ -181,9 +181,10 @@ PLAIN = frozenset(
     re.findall(
         r"\w+",
         """
-    allocate answer apps assemble attached bayes bench benching busy chart choice cli column command
-    compile counter cpu daemon demo ds2 dynamic earlier elastic experiment explain explanation
-    failure figure hpa identity init java layout learning likelihood logarithm lookup microbatch
+    allocate answer apps assemble attached awaited bayes bench benching busy chart choice cli
+    column command compile counter cpu daemon demo ds2 dynamic earlier elastic experiment explain
+    explanation failure figure hpa identity init java layout learning likelihood logarithm lookup
+    microbatch
     mixed negotiate networkfile outcome output parse planetlab priced queue recording running shape
     sharing sim simple simulate size sparkline square staleness statistic style summary svg table
     terminal top total tree unanchored uniform unit waiting workload

@@ -60,7 +60,7 @@ not printed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class RatedPolicy:
     """Who decides in one line of the figure."""
 
     name: str
@@ -101,11 +101,11 @@ def figure_9(asked: Asked) -> Findings:
     )
 
 
-def _policies(minute_s: float) -> tuple[Policy, ...]:
-    def drs(window: int, *paper: str, cost: str | None = None) -> Policy:
+def _policies(minute_s: float) -> tuple[RatedPolicy, ...]:
+    def drs(window: int, *paper: str, cost: str | None = None) -> RatedPolicy:
         ticks = max(round(window * minute_s), 1)
         t_min_ms = 1000 * T_MIN_SHARE * T_MAX_S
-        return Policy(
+        return RatedPolicy(
             f"drs, w {window}",
             f"drs(w={ticks}, t_min={t_min_ms:.0f}ms)",
             window * minute_s,
@@ -121,13 +121,13 @@ def _policies(minute_s: float) -> tuple[Policy, ...]:
             cost="12, 35: more than 3000; 26: about 600",
         ),
         drs(3, "9, 24: 3 minutes after the changes", "9, 15"),
-        Policy("tidegate", "latency"),
+        RatedPolicy("tidegate", "latency"),
     )
 
 
 def _run(
-    spark: SparkSession, policy: Policy, part: RateSteps, minute_s: float, asked: Asked
-) -> tuple[Policy, ApplicationRun]:
+    spark: SparkSession, policy: RatedPolicy, part: RateSteps, minute_s: float, asked: Asked
+) -> tuple[RatedPolicy, ApplicationRun]:
     app = application("vld")
     asked.progress.step(
         f"vld under {policy.name}: {part.rates} frames/s, minutes of {minute_s:g} s", part.minutes
@@ -148,7 +148,7 @@ def _run(
 
 
 def _told(
-    part: RateSteps, runs: Sequence[tuple[Policy, ApplicationRun]], minute_s: float
+    part: RateSteps, runs: Sequence[tuple[RatedPolicy, ApplicationRun]], minute_s: float
 ) -> Findings:
     compared: list[Compared] = []
     aims: list[Aim] = []
@@ -177,7 +177,9 @@ def _told(
     )
 
 
-def of_policy(part: RateSteps, policy: Policy, line: Timeline) -> tuple[list[Compared], list[Aim]]:
+def of_policy(
+    part: RateSteps, policy: RatedPolicy, line: Timeline
+) -> tuple[list[Compared], list[Aim]]:
     """What one policy did in one part, and whether that is what it should."""
     name = f"({part.letter}) {policy.name}"
     minute_s = line.minute_s

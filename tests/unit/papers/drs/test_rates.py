@@ -10,13 +10,13 @@ from tidegate.apps.catalogue import application
 from tidegate.benching import Aim
 from tidegate.control.decision import hold
 from tidegate.control.record import Record
-from tidegate.papers.drs.rates import LONG, SHORT, T_MAX_S, Policy, of_policy
+from tidegate.papers.drs.rates import LONG, SHORT, T_MAX_S, RatedPolicy, of_policy
 from tidegate.papers.drs.timeline import Timeline
 from tidegate.papers.figure import Compared
 
 OPERATORS = application("vld").operators
-DRS = Policy("drs, w 6", "drs(w=24)", 24.0, ("12: more", "none"), "12: more than 3000")
-OURS = Policy("tidegate", "latency")
+DRS = RatedPolicy("drs, w 6", "drs(w=24)", 24.0, ("12: more", "none"), "12: more than 3000")
+OURS = RatedPolicy("tidegate", "latency")
 MINUTE_S = 2.0
 SMALL, LARGER, LARGEST = (3, 5, 1), (4, 6, 1), (8, 11, 2)
 
