@@ -97,7 +97,7 @@ def test_a_topic_that_is_deleted_while_it_is_read(
         with caplog.at_level(logging.WARNING, "tidegate"):
             delete_topic(broker.servers, "deleted")
             with pytest.raises(TidegateError, match="topic 'deleted' of Kafka does not exist, or"):
-                run.awaitTermination(60)
+                run.awaitTermination(180)  # Kafka's client asks for a minute and more
             while not any("attached query" in message for message in caplog.messages):
                 assert not attachment._ended.wait(0.05)
     said = [message for message in caplog.messages if "attached query" in message]
