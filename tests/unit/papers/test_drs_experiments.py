@@ -133,6 +133,21 @@ def test_each_load_is_drawn_and_every_bar_is_judged() -> None:
     assert [line.y for line in outcome.pictures[1].lines] == [(2.0,), (1.9,), (0.4,), (2.5,)]
 
 
+def test_the_better_split_is_told_as_measured_and_by_each_model() -> None:
+    bars = [
+        Bar(rate=5.0, split=(2, 4, 1), measured_s=2.0, mmk_s=0.6, gigk_s=0.4, micro_batch_s=2.1),
+        Bar(rate=5.0, split=(3, 3, 1), measured_s=1.0, mmk_s=0.5, gigk_s=0.5, micro_batch_s=2.2),
+        Bar(rate=6.0, split=(2, 4, 1), measured_s=2.0, mmk_s=0.6, gigk_s=0.4, micro_batch_s=2.1),
+    ]
+    told_of = {one.name: one for one in bulk_told(bars).compared if "better split" in one.name}
+    assert {name: (one.paper, one.ours) for name, one in told_of.items()} == {
+        "better split at 5/s: measured": ("2:4:1", "3:3:1"),
+        "better split at 5/s: M/M/k": ("3:3:1", "3:3:1"),
+        "better split at 5/s: GI/G/k": ("2:4:1", "2:4:1"),
+        "better split at 5/s: micro-batch model": (None, "2:4:1"),
+    }
+
+
 def test_a_bar_with_wrong_answers_does_not_count() -> None:
     bar = Bar(rate=5.0, split=(2, 4, 1), measured_s=2.0, mmk_s=0.5, gigk_s=1.5, micro_batch_s=2.1)
     outcome = bulk_told([bar], ["vld: a frame is missing"])

@@ -27,6 +27,8 @@ from tidegate.workload.parse import parse_profile
 
 SPLITS = ((2, 4, 1), (3, 3, 1))
 """The paper's two best splits of K_max = 7."""
+PREFERRED = {"measured": "2:4:1", "M/M/k": "3:3:1", "GI/G/k": "2:4:1"}
+"""The split that the paper found to be the better one, and the one that each of its models says."""
 LOADS = {5.0: "uniform:2,8", 6.0: "uniform:3,9"}
 """Frames per second, and the profile: a rate is drawn for every second, between the inverses of the
 longest and the shortest gap that the paper has between two frames."""
@@ -113,6 +115,7 @@ def told(bars: Sequence[Bar], wrong: Sequence[str] = ()) -> Findings:
         )
         for one in bars
     ]
+    compared += preferred(bars)
     compared.append(Compared("which of DRS's two models is closer", "GI/G/k", _closer(bars)))
     return Findings(
         compared=tuple(compared),
@@ -124,6 +127,26 @@ def told(bars: Sequence[Bar], wrong: Sequence[str] = ()) -> Findings:
             *wrong,
         ),
     )
+
+
+def preferred(bars: Sequence[Bar]) -> list[Compared]:
+    """Under each load the split with the shortest sojourn, as measured and by each model."""
+    rows = []
+    for rate in dict.fromkeys(one.rate for one in bars):
+        mine = [one for one in bars if one.rate == rate]
+        if len(mine) < 2:
+            continue  # one split alone is not preferred to any other
+        best = {
+            "measured": min(mine, key=lambda one: one.measured_s),
+            "M/M/k": min(mine, key=lambda one: one.mmk_s),
+            "GI/G/k": min(mine, key=lambda one: one.gigk_s),
+            "micro-batch model": min(mine, key=lambda one: one.micro_batch_s),
+        }
+        rows += [
+            Compared(f"better split at {rate:g}/s: {by}", PREFERRED.get(by), shown(one.split))
+            for by, one in best.items()
+        ]
+    return rows
 
 
 def off(modelled_s: float, measured_s: float) -> float:
