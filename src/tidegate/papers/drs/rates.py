@@ -18,6 +18,7 @@ from tidegate.papers.application_runs import wrong_answers
 from tidegate.papers.drs.runs import K_MAX, Wanted, papers_session, run, warm_up
 from tidegate.papers.drs.timeline import COST_OF_A_CHANGE, Timeline
 from tidegate.papers.figure import Asked, Compared, Findings
+from tidegate.papers.measured import after
 from tidegate.view.pages.paper import Curve, Picture
 from tidegate.workload.profile import steps
 
@@ -85,7 +86,7 @@ def figure_9(asked: Asked) -> Findings:
         asked.progress.expect(len(policies) * sum(part.minutes for part in parts))
         for part in parts:
             runs = [_run(spark, one, part, minute_s, asked) for one in policies]
-            findings.append(_told(part, runs, minute_s))
+            findings.append(told(part, runs, minute_s))
     return Findings(
         compared=tuple(line for one in findings for line in one.compared),
         aims=tuple(aim for one in findings for aim in one.aims),
@@ -147,14 +148,17 @@ def _run(
     return policy, run(spark, wanted)
 
 
-def _told(
+def told(
     part: RateSteps, runs: Sequence[tuple[RatedPolicy, ApplicationRun]], minute_s: float
 ) -> Findings:
+    """What the policies did in one part, each by its run."""
     compared: list[Compared] = []
     aims: list[Aim] = []
     drawn = []
     for policy, ran in runs:
-        line = Timeline(ran.records, application("vld").operators, minute_s)
+        # What is changed after the last row is no part of the figure.
+        records = after(ran.records, 0.0, ran.seconds)
+        line = Timeline(records, application("vld").operators, minute_s)
         lines, met = of_policy(part, policy, line)
         compared += lines
         aims += met

@@ -6,11 +6,13 @@ from dataclasses import replace
 import pytest
 
 from tests.helpers.pipeline_worlds import measured
+from tidegate.apps.application import Verdict
 from tidegate.apps.catalogue import application
+from tidegate.apps.run_application import ApplicationRun
 from tidegate.benching import Aim
 from tidegate.control.decision import hold
 from tidegate.control.record import Record
-from tidegate.papers.drs.rates import LONG, SHORT, T_MAX_S, RatedPolicy, of_policy
+from tidegate.papers.drs.rates import LONG, SHORT, T_MAX_S, RatedPolicy, of_policy, told
 from tidegate.papers.drs.timeline import Timeline
 from tidegate.papers.figure import Compared
 
@@ -112,3 +114,19 @@ def test_the_short_part_has_no_aim_about_cores() -> None:
     assert values(compared)["minute"].paper == "none"
     assert next(one for one in compared if "more in the minute" in one.name).paper is None
     assert list(named(of_policy(SHORT, OURS, line)[1])) == ["T_max is held again within"]
+
+
+def test_what_is_changed_after_the_last_row_is_left_out() -> None:
+    end = SHORT.minutes
+    line = course(end + 5, lambda at: LARGER if at > end + 1 else SMALL, lambda minute: 2.0)
+    ran = ApplicationRun(
+        name="vld",
+        seconds=end * MINUTE_S,
+        records=list(line.records),
+        arrived=0,
+        verdict=Verdict(correct=True, said="all frames are right"),
+    )
+    outcome = told(SHORT, [(OURS, ran)], MINUTE_S)
+    assert values(list(outcome.compared))["minute"].ours == "0.0: 3:5:1"
+    (curve,) = outcome.pictures[0].lines
+    assert max(at for at in curve.x if isinstance(at, float)) <= end
