@@ -30,6 +30,8 @@ class PreviewGain:
 
     saved_s: float = 0.0
     cost_s: float = FIRST_COST_S
+    _told: int = 0
+    """How often the time of previews was told."""
     _tried: bool = False
     """Whether the rows of the last tick were counted."""
     _learned: Route = ()
@@ -57,12 +59,15 @@ class PreviewGain:
     def _learn_cost(self, took_s: float | None) -> None:
         """The first preview is not counted: Spark compiles what it runs for the first time.
 
-        While there are none, what was learned fades, so that they are tried again one day.
+        What was thought before weighs as much as one preview, so that a wrong guess does not make
+        many batches pay for previews that save less than they take. While there are none, what was
+        learned fades, so that they are tried again one day.
         """
         if took_s is None:
             self.cost_s += (FIRST_COST_S - self.cost_s) / FORGOTTEN
         elif self._tried:
-            self.cost_s += (took_s - self.cost_s) / BATCHES
+            self._told += 1
+            self.cost_s += (took_s - self.cost_s) / min(self._told + 1, BATCHES)
         self._tried = took_s is not None
 
     def pays(self, *, on: bool) -> bool:

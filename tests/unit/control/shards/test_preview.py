@@ -108,6 +108,16 @@ def test_a_preview_that_takes_longer_than_it_saves_ends() -> None:
     assert not world.preview and len(world.said) == 2, "tried once, and not again"
 
 
+def test_what_previews_take_is_learned_from_the_first_ones() -> None:
+    """A batch with twelve operators is planned for longer than one is thought to be."""
+    world = World(every=3, work_s=32.0, preview_s=2.0)
+    previewed = 0
+    for _ in range(30):
+        previewed += bool(world.preview)
+        world.batch()
+    assert 0 < previewed <= 4
+
+
 def test_short_batches_are_not_worth_a_preview() -> None:
     world = World(every=3, work_s=TASKS * FIRST_COST_S)
     for _ in range(60):
