@@ -49,6 +49,8 @@ class WorkDone:
     the first judged batch began."""
     previewed: int
     """Batches whose rows were counted before they were routed."""
+    preview_s: float
+    """How long that took in such a batch, on average."""
     busy_share: float
     """The part of a batch in which the slowest task of its operator was at work."""
 
@@ -69,6 +71,7 @@ class WorkDone:
             "exactly_once": self.exactly_once,
             "batches": self.batches,
             "previewed": self.previewed,
+            "preview_s": round(self.preview_s, 3),
             "busy_share": round(self.busy_share, 3),
             "shuffled_s": [round(at_s, 2) for at_s in self.shuffled_s],
             "rows_per_s": [round(rows, 1) for rows in self.rows_per_s],
@@ -90,6 +93,11 @@ def work_done(
     fetched = sum(
         report.durable_bytes for result in full.results[warm_batches:] for report in result.reports
     )
+    previews_s = [
+        sum(result.previews_s.values())
+        for result in full.results[warm_batches:]
+        if result.previews_s
+    ]
     return WorkDone(
         paradigm=paradigm,
         tasks=tasks,
@@ -105,7 +113,8 @@ def work_done(
         exactly_once=exactly_once,
         batches=len(turns),
         shuffled_s=tuple(_shuffled_s(full, warm_batches)),
-        previewed=sum(bool(result.previews_s) for result in full.results[warm_batches:]),
+        previewed=len(previews_s),
+        preview_s=float(np.mean(previews_s)) if previews_s else 0.0,
         busy_share=_slowest_s(full, warm_batches) / spent_s if spent_s > 0.0 else 0.0,
     )
 
@@ -142,6 +151,7 @@ def averaged(runs: Sequence[WorkDone]) -> WorkDone:
         breaks_s=tuple(pause for one in runs for pause in one.breaks_s),
         exactly_once=all(one.exactly_once for one in runs),
         batches=sum(one.batches for one in runs),
-        previewed=sum(one.previewed for one in runs),
+        previewed=(previewed := sum(one.previewed for one in runs)),
+        preview_s=sum(one.preview_s * one.previewed for one in runs) / max(1, previewed),
         busy_share=float(np.mean([one.busy_share for one in runs])),
     )

@@ -75,7 +75,7 @@ def _measured(
             asked.say(
                 f"{paradigm}: {done.mean_rows_per_s:,.0f} orders/s, {done.mean_latency_s:.2f} s,"
                 f" delta {done.imbalance:.2f}, {done.moves} moves, {len(done.breaks_s)} restarts,"
-                f" {done.previewed} of {done.batches} batches previewed,"
+                f" {done.previewed} of {done.batches} batches previewed in {done.preview_s:.2f} s,"
                 f" {done.state_bytes_per_s / 1e3:,.1f} KB/s of state,"
                 f" transactor {done.busy_share:.0%} of a batch"
             )

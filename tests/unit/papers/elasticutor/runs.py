@@ -21,6 +21,7 @@ _PLAIN = WorkDone(
     batches=200,
     shuffled_s=(),
     previewed=0,
+    preview_s=0.0,
     busy_share=0.8,
 )
 
