@@ -270,8 +270,9 @@ class Planner:
         )
 
     def backlog_s(self, measurement: Measurement, cores: int) -> float:
-        """How long the longest batch lasts that takes all rows of a segment that wait now.
+        """How long the longest batch lasts that takes the rows of a segment that wait now.
 
+        Behind a read limit it takes no more than that, and the next one may have other tasks.
         `cores` are divided among the segments as their tasks are.
         """
         stations = self._model.stations(measurement)
@@ -280,7 +281,8 @@ class Planner:
         longest_s = 0.0
         for segment, station in zip(measurement.segments, stations, strict=True):
             own = max(segment.tasks * cores // in_all, 1)
-            lasts_s = station.cost.duration_s(segment.backlog_rows, own, station.imbalance)
+            rows = min(segment.backlog_rows, _limit_rows(segment) or math.inf)
+            lasts_s = station.cost.duration_s(rows, own, station.imbalance)
             longest_s = max(longest_s, lasts_s)
         return longest_s
 

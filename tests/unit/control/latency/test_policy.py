@@ -11,6 +11,7 @@ from tests.helpers.pipeline_worlds import BOUNDS, TARGET_S, controller, measured
 from tidegate.control.allocation.allocate import provision
 from tidegate.control.bounds import Bounds
 from tidegate.control.decision import Decision
+from tidegate.control.lag import Lag
 from tidegate.control.latency.options import LatencyOptions
 from tidegate.control.latency.surge_reserve import Reserve, surge_latency_s, with_reserve
 from tidegate.control.measurement import Measurement, SegmentMeasurement
@@ -112,6 +113,17 @@ def test_a_backlog_that_outlasts_the_wait_gets_tasks_for_all_cores() -> None:
     ahead = policy.decide(waits(33, 3, 3, 90_000.0))
     assert ahead.tasks == {"work": 12} and ahead.cores is None
     assert "tasks for all 12" in ahead.reason
+
+
+def test_behind_a_read_limit_no_batch_outlasts_the_wait() -> None:
+    """Batches of a second follow each other, so each can have the tasks of the cores there are."""
+    policy = taught(latency_policy(TARGET_S, BOUNDS))
+    limited = []
+    for tick in (31, 32):
+        one = waits(tick, 3, 3, 90_000.0)
+        lag = dataclasses.replace(one.segments[0], lag=Lag(limit_rows=3000))
+        limited.append(policy.decide(dataclasses.replace(one, segments=(lag,))))
+    assert limited[-1].holds and "on their way" in limited[-1].reason
 
 
 def released_after_s(fallen_to: float) -> int | None:
