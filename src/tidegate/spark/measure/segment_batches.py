@@ -86,6 +86,8 @@ class SegmentBatches:
         self._seen: set[int] = set()
         self._last_tasks: Mapping[str, int] = {}
         self._last_executors = 0
+        self._awaited: int | None = None
+        """The fewest cores that were up at a tick of the running batch while more were awaited."""
         self._durations_s: deque[float] = deque(maxlen=_REMEMBERED)
         self._began_s = since_s
         """When the newest finished batch began; before the first, when the run began."""
@@ -154,11 +156,15 @@ class SegmentBatches:
         """The measurements of finished batches, which are remembered from now on.
 
         `awaited` is how many cores are up while more are on their way; None when none is awaited.
+        Cores that have come while a batch ran did not run all of it.
         """
+        counts = [cores for cores in (awaited, self._awaited) if cores is not None]
+        fewest = min(counts, default=None)
+        self._awaited = awaited if finished else fewest
         found = []
         for batch in finished:
             progress = batch.progress
-            found.append(self._measured(batch, awaited))
+            found.append(self._measured(batch, fewest))
             self._durations_s.append(progress.duration_s)
             self.arrived.add(batch.outside * batch.fresh, batch.since_s, batch.began_s)
             self.completed.add(found[-1].rows, batch.began_s, progress.end_us / 1e6)

@@ -83,6 +83,21 @@ def test_outliers_are_named() -> None:
     assert found == ["first", None, "new tasks", "tasks that wait for cores", None]
 
 
+def test_a_batch_whose_cores_came_while_it_ran_waited_for_them() -> None:
+    meter = FakeMeter()
+    batches = SegmentBatches(meter)
+    meter.coming = [progress(n, 10.0 + n, 1.0, 100) for n in range(2)]
+    batches.measured(batches.finished([result(n, 4) for n in range(2)]), awaited=2)
+    found = []
+    for number, awaited in ((2, (2, 3, None)), (3, (None,)), (4, (3, None, 3)), (5, (None,))):
+        for tick, cores in enumerate(awaited, 1):
+            if tick == len(awaited):
+                meter.coming = [progress(number, 10.0 + number, 1.0, 100)]
+            found += batches.measured(batches.finished([result(number, 4)]), awaited=cores)
+    waited = "tasks that wait for cores"
+    assert [one.outlier for one in found] == [waited, None, waited, waited]
+
+
 def test_the_first_batch_on_more_executors_is_named() -> None:
     meter = FakeMeter()
     batches = SegmentBatches(meter)
