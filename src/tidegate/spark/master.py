@@ -33,9 +33,10 @@ class Master:
         return _LOCAL.fullmatch(self.url) is not None
 
     @property
-    def is_local_cluster(self) -> bool:
-        """Whether Spark runs a cluster for this application alone, as processes of this machine."""
-        return _LOCAL_CLUSTER.fullmatch(self.url) is not None
+    def fills_this_machine(self) -> bool:
+        """Whether Spark runs a cluster as processes of this machine, on all its cores or more."""
+        machine = os.cpu_count() or 1
+        return _LOCAL_CLUSTER.fullmatch(self.url) is not None and (self.cores or 0) >= machine
 
     @property
     def replaces_executors(self) -> bool:

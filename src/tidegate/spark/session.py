@@ -27,8 +27,9 @@ from tidegate.spark.s3 import connector as s3_connector
 DEFAULT_MASTER = "local[*]"
 DEFAULT_APP = "tidegate"
 _LIGHT = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-"""Executors of a local cluster share this machine's cores with the batches that wait for them, and
-start in half the CPU time without an optimising compiler. The caller's own options replace this."""
+"""Executors that fill this machine share its cores with the batches that wait for them, and start
+in half the CPU time without an optimising compiler. Where cores are free, they have one: what runs
+for long in the JVM is faster with it. The caller's own options replace this."""
 
 
 def session(
@@ -118,7 +119,7 @@ def settings(place: Master, directory: Path) -> dict[str, str]:
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(import_roots()),
         "spark.executorEnv.SPARK_LOCAL_IP": "127.0.0.1",
     }
-    if place.is_local_cluster:
+    if place.fills_this_machine:
         here["spark.executor.extraJavaOptions"] = _LIGHT
     if place.cores is not None:
         here["spark.sql.shuffle.partitions"] = str(max(2, min(place.cores, 16)))

@@ -75,14 +75,14 @@ def test_workers_on_this_machine_import_what_the_driver_can(
     assert not any("site-packages" in root.parts for root in roots)
 
 
-def test_only_executors_that_share_this_machine_do_without_an_optimising_compiler(
-    tmp_path: Path,
+def test_only_executors_that_fill_this_machine_do_without_an_optimising_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     option = "spark.executor.extraJavaOptions"
-    assert (
-        "TieredStopAtLevel=1" in settings(parse_master("local-cluster[2,1,1024]"), tmp_path)[option]
-    )
-    for master in ("local[3]", "spark://127.0.0.1:7077", "yarn"):
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    for master in ("local-cluster[4,2,1024]", "local-cluster[5,2,1024]"):
+        assert "TieredStopAtLevel=1" in settings(parse_master(master), tmp_path)[option]
+    for master in ("local-cluster[3,2,1024]", "local[8]", "spark://127.0.0.1:7077", "yarn"):
         assert option not in settings(parse_master(master), tmp_path)
 
 
