@@ -2,7 +2,7 @@
 
 What is known is how long grants took so far, and how long the present one has taken. Without the
 first, or once that has passed, a wait is taken to be half over: what has taken a while takes as
-long again.
+long again, and at least until the next tick.
 """
 
 from tidegate.control.measurement import Measurement
@@ -29,4 +29,4 @@ class AwaitedCores:
             return 0.0
         waited_s = measurement.at_s - self._since_s
         usual_s = measurement.grant_s or 0.0
-        return usual_s - waited_s if usual_s > waited_s else waited_s
+        return usual_s - waited_s if usual_s > waited_s else max(waited_s, measurement.step_s)

@@ -389,9 +389,13 @@ class LatencyPolicy:
 
         A batch cannot get more tasks while it runs. One that is planned for a backlog just before
         its cores come would go on without them for as long as few cores take. With more tasks than
-        there are cores, the tasks that still wait are for whatever comes meanwhile.
+        there are cores, the tasks that still wait are for whatever comes meanwhile. Cores that are
+        overdue may never come, and nothing is learned from batches whose tasks wait for them.
         """
         granted, asked = measurement.cores_granted, measurement.cores_asked
+        if measurement.overdue is not None:
+            fewer = self._without_overdue(measurement, allowed)
+            return self._use_granted(measurement, plan, allowed) if fewer is None else fewer
         left_s = self._awaited.left_s(measurement)
         if not behind or self._planner.backlog_s(measurement, granted) <= left_s:
             return self._use_granted(measurement, plan, allowed)
@@ -404,6 +408,21 @@ class LatencyPolicy:
             f" more should have come: the next batch has tasks for all {asked}"
         )
         return dataclasses.replace(wider, reason=reason)
+
+    def _without_overdue(self, measurement: Measurement, allowed: Bounds) -> Decision | None:
+        """Tasks for the cores that there are, where others were planned for; None if there are."""
+        granted = measurement.cores_granted
+        if sum(segment.tasks for segment in measurement.segments) <= granted:
+            return None
+        least = Plan({segment.name: 1 for segment in measurement.segments}, math.inf)
+        fewer = self._planner.enlarged(measurement, least, granted, allowed)
+        tasks = tasks_on(measurement, fewer.cores)
+        if not tasks:
+            return None
+        there = counted(granted, "core")
+        return Decision(
+            reason=f"other cores are overdue: tasks for the {there} that there are", tasks=tasks
+        )
 
     def _change(self, measurement: Measurement, plan: Plan, why: str) -> Decision:
         """Ask for the plan's cores; tasks change at once, unless cores take long to be granted."""

@@ -14,7 +14,7 @@ from tidegate.control.decision import Decision
 from tidegate.control.lag import Lag
 from tidegate.control.latency.options import LatencyOptions
 from tidegate.control.latency.surge_reserve import Reserve, surge_latency_s, with_reserve
-from tidegate.control.measurement import Measurement, SegmentMeasurement
+from tidegate.control.measurement import Measurement, Overdue, SegmentMeasurement
 from tidegate.errors import AskedWrongly
 from tidegate.models.microbatch.batch_cost import BatchCost
 from tidegate.models.microbatch.station import MicroBatchStation
@@ -113,6 +113,19 @@ def test_a_backlog_that_outlasts_the_wait_gets_tasks_for_all_cores() -> None:
     ahead = policy.decide(waits(33, 3, 3, 90_000.0))
     assert ahead.tasks == {"work": 12} and ahead.cores is None
     assert "tasks for all 12" in ahead.reason
+
+
+def test_tasks_do_not_wait_for_cores_that_are_overdue() -> None:
+    policy = taught(latency_policy(TARGET_S, BOUNDS))
+    policy.decide(waits(31, 12, 3, 90_000.0))
+    assert policy.decide(waits(32, 12, 3, 90_000.0)).holds, "they may still come"
+    overdue = Overdue(missing=9, requested=12, waited_s=61.0, usual_s=20.0)
+    fewer = policy.decide(dataclasses.replace(waits(33, 12, 3, 90_000.0), overdue=overdue))
+    assert fewer.tasks == {"work": 3} and fewer.cores is None
+    assert "overdue" in fewer.reason
+    assert policy.decide(dataclasses.replace(waits(34, 3, 3, 90_000.0), overdue=overdue)).holds
+    come = policy.decide(dataclasses.replace(waits(35, 3, 5, 90_000.0), overdue=overdue))
+    assert come.tasks == {"work": 5}
 
 
 def test_behind_a_read_limit_no_batch_outlasts_the_wait() -> None:
