@@ -116,7 +116,7 @@ def start(graph: Graph, checkpoint: str, **options: Unpack[StartOptions]) -> Run
             run.stop()
         raise
     run._watch()
-    watch_brokers(graph.name, sources, run._supervisor.wait)
+    watch_brokers(f"pipeline '{graph.name}'", sources, run._supervisor.wait)
     start_workers(session)
     return run
 

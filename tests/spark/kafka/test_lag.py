@@ -13,6 +13,7 @@ from tests.spark.conftest import WaitFor
 from tidegate.control.record import Record
 from tidegate.spark.kafka.broker import Broker
 from tidegate.spark.kafka.producer import ProducerProcess
+from tidegate.spark.kafka.stream_sources import query_sources
 from tidegate.spark.kafka.topic_load import TopicLoad
 
 LIMIT = 250
@@ -45,9 +46,11 @@ def test_lag_and_rate_of_an_attached_query_behind_a_read_limit(
             done = producer.wait(120)
         wait_for(lambda: _rows_read(attachment.records) >= done.rows, query)
         peak = _peak_rate(query, topic)
+        (source,) = query_sources(query)
     finally:
         attachment.stop()
         query.stop()
+    assert (source.servers, source.topics) == (broker.servers, (topic,)), "whose broker is watched"
     lags = [one for one in (r.measurement.segments[0].lag for r in _measured(attachment)) if one]
     most = max(lags, key=lambda lag: lag.rows)
     assert most.rows > LIMIT, "rows stayed behind the limit"

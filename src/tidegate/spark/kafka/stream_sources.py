@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
 
 _CLIENT = "kafka."
 """Options of Spark's source with this prefix are those of Kafka's client."""
@@ -56,7 +58,19 @@ class StreamSource:
 
 def stream_sources(frame: DataFrame) -> list[StreamSource]:
     """The Kafka sources that a streaming DataFrame reads."""
-    leaves: Any = frame._jdf.queryExecution().analyzed().collectLeaves()
+    return _sources_of(frame._jdf.queryExecution().analyzed())
+
+
+def query_sources(query: StreamingQuery) -> list[StreamSource]:
+    """The Kafka sources of a query that runs; none where Spark has its plan elsewhere."""
+    try:
+        return _sources_of(query._jsq.streamingQuery().analyzedPlan())
+    except (Py4JError, AttributeError, TypeError):
+        return []
+
+
+def _sources_of(plan: Any) -> list[StreamSource]:
+    leaves: Any = plan.collectLeaves()
     found = []
     for place in range(leaves.size()):
         leaf = leaves.apply(place)

@@ -15,6 +15,7 @@ from tidegate.control.decision import Decision
 from tidegate.control.measurement import Measurement
 from tidegate.errors import AskedWrongly
 from tidegate.spark.hdfs.session import known_to
+from tidegate.spark.kafka.broker_watch import watch_query
 from tidegate.spark.loop.all_queries import QueriesOfAllSessions
 from tidegate.spark.loop.assembly import assembly_of
 from tidegate.spark.loop.attached_queries import AttachedQueries
@@ -182,6 +183,7 @@ class Attachment(Ticker):
         self._session = session
         self.meter = meter
         self._queries = queries
+        queries.began = self._began
         self._context: Any = session.sparkContext._jsc.sc()
         self._query = query
         self._note = note
@@ -240,6 +242,13 @@ class Attachment(Ticker):
         """Request or release executors. The number of tasks is left to the queries."""
         if decision.cores is not None:
             self.negotiator.ask(decision.cores)
+
+    def _began(self, query: StreamingQuery) -> None:
+        """Tell of its brokers that go and come back, for as long as it runs and is attached."""
+        run_id = str(query.runId)
+        watch_query(
+            query, lambda up_to_s: self._ended.wait(up_to_s) or not self._queries.runs(run_id)
+        )
 
     def notes(self) -> tuple[str, ...]:
         """Notes for the record: that there are no executors to scale."""

@@ -1,4 +1,4 @@
-"""The attached queries that run now, and one line in the log for each that has failed.
+"""The attached queries that run now, those that began, and a line in the log for each that failed.
 
 A program that waits for its query gets Spark's error, with pages of Java around it. One that does
 not wait would learn nothing.
@@ -20,6 +20,8 @@ class AttachedQueries:
     def __init__(self, running: Callable[[], Sequence[StreamingQuery]]) -> None:
         self._running = running
         self._known: dict[str, StreamingQuery] = {}
+        self.began: Callable[[StreamingQuery], None] = lambda _: None
+        """Called with every query when it is first seen."""
 
     def __call__(self) -> Sequence[StreamingQuery]:
         """The queries that run now."""
@@ -29,5 +31,12 @@ class AttachedQueries:
             if run_id not in ids and (error := query.exception()) is not None:
                 name = query.name or query.id
                 _log.warning("the attached query '%s' failed: %s", name, foreign_failure(error))
+        new = [query for run_id, query in ids.items() if run_id not in self._known]
         self._known = ids
+        for query in new:
+            self.began(query)
         return running
+
+    def runs(self, run_id: str) -> bool:
+        """Whether that run of a query went on when it was last looked at."""
+        return run_id in self._known

@@ -25,7 +25,7 @@ def test_a_broker_that_is_gone_is_said_once_and_when_it_is_back(
     # Of a broker that speaks TLS only the port is asked, which a plain socket can open.
     tls = {"kafka.bootstrap.servers": servers, "kafka.security.protocol": "SSL"}
     with caplog.at_level(logging.WARNING, "tidegate"):
-        watch_brokers("p", [StreamSource(tls), StreamSource(tls)], ended, 0.01)
+        watch_brokers("pipeline 'p'", [StreamSource(tls), StreamSource(tls)], ended, 0.01)
         for _ in range(6):
             assert looks.acquire(timeout=10)
         with socket.create_server(place):
