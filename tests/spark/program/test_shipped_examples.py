@@ -84,6 +84,19 @@ def test_windowed_words_of_a_socket_are_all_counted_and_ctrl_c_is_the_programs(t
         assert "tidegate" not in program.stdout
 
 
+def test_an_example_that_spark_refuses_ends_as_without_tidegate(tmp_path: Path) -> None:
+    """It asks for the output mode `update`, which Spark does not have for session windows."""
+    with lines_for_everybody([]) as port:
+        script = str(SHIPPED / "structured_sessionization.py")
+        words = ["--master", "local[1]", "--target", "5s", "--conf", "spark.ui.enabled=false"]
+        command = tidegate_run(*words, script, "127.0.0.1", str(port))
+        with RunningProgram(tmp_path, command) as program:
+            assert program.wait() == 1, program.told()
+    assert "AnalysisException" in program.stderr
+    assert "structured_sessionization.py" in program.stderr and ".start()" in program.stderr
+    assert "tidegate/" not in program.stderr, "the program's traceback has frames of ours"
+
+
 def test_words_of_a_topic_are_all_counted_and_the_connector_is_brought(
     broker: Broker, topic: str, tmp_path: Path
 ) -> None:
