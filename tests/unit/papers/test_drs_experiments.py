@@ -11,7 +11,7 @@ from tidegate.papers.drs.bulk import told as bulk_told
 from tidegate.papers.drs.overhead import table_2
 from tidegate.papers.drs.runs import gently
 from tidegate.papers.drs.six_splits import asked_apps, chosen_splits
-from tidegate.papers.drs.split_sojourns import SplitSojourns, told
+from tidegate.papers.drs.split_sojourns import SplitSojourns, spearman, told
 from tidegate.papers.drs.timeline import Timeline
 from tidegate.papers.figure import Asked
 from tidegate.papers.measured import Sojourns, after
@@ -72,6 +72,10 @@ def test_splits_that_are_expected_to_be_alike_are_not_ranked() -> None:
     assert one.apart == [(10, 11, 1), (9, 12, 1)]
     turned = six(modelled_s={(10, 11, 1): 2.1, (11, 10, 1): 1.5, (9, 12, 1): 3.5})
     assert turned.apart == [(10, 11, 1), (9, 12, 1)]
+
+
+def test_two_neighbours_in_five_that_change_places_leave_nine_tenths() -> None:
+    assert spearman([1.0, 2.0, 3.0, 4.0, 5.0], [1.0, 2.0, 4.0, 3.0, 5.0]) == 0.9
 
 
 def test_a_wrong_recommendation_order_or_answer_misses_its_aim() -> None:
