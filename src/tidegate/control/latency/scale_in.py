@@ -2,10 +2,11 @@
 
 Fewer cores must have been enough for a while, and releasing the rest must save enough to be worth a
 change. Waiting costs the cores that are held meanwhile. So after a fall of the load the wait is
-shorter, the more cores it would release: down to a tenth, for 60 % of them or more. While
-the load rises, no core is released, nor for a minute after a scale-out that the load does not
-explain. A scale-in that had to be taken back at the same load makes the next one wait twice as
-long.
+shorter, the more cores it would release: down to a tenth, for 60 % of them or more. Where cores
+take long to come back and a load returns soon after such a release, the next one waits twice as
+long. While the load rises, no core is released, nor for a minute after a scale-out that the load
+does not explain. A scale-in that had to be taken back at the same load makes the next one wait
+twice as long.
 """
 
 import math
@@ -69,6 +70,7 @@ class ScaleIn(Remembered):
         "_scaled_in_s",
         "_scaled_in_rate",
         "_patience",
+        "_fall_patience",
         "_first_s",
         "_grown_s",
         "_grown_rate",
@@ -87,6 +89,8 @@ class ScaleIn(Remembered):
         self._scaled_in_s = -math.inf
         self._scaled_in_rate = 0.0
         self._patience = 1.0
+        self._fall_patience = 1.0
+        """How many times the shortened wait must have passed after a fall, where cores are slow."""
         self._first_s = math.inf
         self._grown_s = -math.inf
         """Time of the last scale-out without a higher load, after the first minute of the run."""
@@ -97,6 +101,7 @@ class ScaleIn(Remembered):
         """Begin with the patience of an earlier run; a wait does not go on across a gap."""
         super().recall(learned, age_s)
         self._patience = min(max(self._patience, 1.0), _LONGEST_PATIENCE)
+        self._fall_patience = min(max(self._fall_patience, 1.0), _LONGEST_PATIENCE)
         if age_s > _GAP_S or len(self._needs) != len(self._rates):
             self._needs.clear()
             self._rates.clear()
@@ -124,6 +129,11 @@ class ScaleIn(Remembered):
             self._patience = min(2.0 * self._patience, _LONGEST_PATIENCE)
         else:
             self._patience = max(self._patience / 2.0, 1.0)
+        soon = since_s < self._usual_wait_s(measurement)
+        if soon and not same_load and not self._quick(measurement):
+            self._fall_patience = min(2.0 * self._fall_patience, _LONGEST_PATIENCE)
+        else:
+            self._fall_patience = max(self._fall_patience / 2.0, 1.0)
 
     def remember(self, measurement: Measurement, needed: int) -> None:
         """Remember the cores that this tick needs."""
@@ -160,18 +170,25 @@ class ScaleIn(Remembered):
     def _fallen(self, measurement: Measurement) -> bool:
         """Whether the load explains that fewer cores are enough."""
         rate, highest = measurement.arrival_rate, max(self._rates, default=0.0)
-        quick = 3.0 * (measurement.grant_s or 0.0) <= self._after_s
+        factor = _FALL if self._quick(measurement) else _SLOW_FALL
         rising = rate > _RISING * min(self._rates, default=rate)
-        return not rising and rate * (_FALL if quick else _SLOW_FALL) < highest
+        return not rising and rate * factor < highest
+
+    def _quick(self, measurement: Measurement) -> bool:
+        """Whether cores that were released come back quickly."""
+        return 3.0 * (measurement.grant_s or 0.0) <= self._after_s
 
     def _wait_after_fall_s(self, measurement: Measurement, needed: int) -> float:
         """How long so few cores must have been enough after a fall, at least a grant's time.
 
-        Released cores take that long to come back. Until then they cost no more than they save.
+        Released cores take that long to come back. Until then they cost no more than they save. A
+        load that swings within the usual wait would have them released and started in every swing,
+        so the wait grows up to the usual one while that happens.
         """
         usual_s = self._usual_wait_s(measurement)
         shorter_s = usual_s * shortened(1.0 - needed / max(measurement.cores_asked, 1))
-        return max(shorter_s, min(measurement.grant_s or 0.0, usual_s))
+        granted_s = measurement.grant_s or 0.0
+        return min(max(shorter_s, granted_s) * self._fall_patience, usual_s)
 
     def enough_for_s(self, measurement: Measurement, cores: int) -> float:
         """For how long no tick has needed more than these cores."""
