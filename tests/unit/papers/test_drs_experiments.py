@@ -10,7 +10,7 @@ from tidegate.papers.drs.bulk import Bar
 from tidegate.papers.drs.bulk import told as bulk_told
 from tidegate.papers.drs.overhead import table_2
 from tidegate.papers.drs.runs import gently
-from tidegate.papers.drs.six_splits import asked_apps, chosen_splits
+from tidegate.papers.drs.six_splits import asked_apps, beside, chosen_splits
 from tidegate.papers.drs.split_sojourns import SplitSojourns, spearman, told
 from tidegate.papers.drs.timeline import Timeline
 from tidegate.papers.figure import Asked
@@ -101,6 +101,18 @@ def test_near_splits_and_slower_ones_are_run() -> None:
     times = [expected_s(split) / expected_s(found[0]) for split in found[5:]]
     assert times == pytest.approx([1.3, 1.7, 2.2], rel=0.15)
     assert len(chosen_splits((10, 11, 1), (10, 11, 1), expected_s, quick=True)) == 2
+
+
+def test_beside_a_split_are_those_that_are_one_core_away_and_keep_up() -> None:
+    found = beside((10, 11, 1), lambda split: float("inf") if split[0] < 10 else 1.0)
+    assert set(found) == {(11, 10, 1), (10, 10, 2)}
+
+
+def test_what_was_recommended_before_the_neighbours_ran_is_told_where_it_differs() -> None:
+    names = [line.name for line in told([six()]).compared]
+    assert not any("before its neighbours ran" in name for name in names)
+    lines = {line.name: line.ours for line in told([six(first=(9, 12, 1))]).compared}
+    assert lines["vld: recommended before its neighbours ran"] == "9:12:1"
 
 
 def test_an_unknown_application_is_refused_before_spark_starts() -> None:

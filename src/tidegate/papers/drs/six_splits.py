@@ -39,8 +39,8 @@ SLOWER = (1.3, 1.7, 2.2)
 SplitRuns = dict[Split, list[ApplicationRun]]
 """The runs of each split, oldest first."""
 _FURTHER = 120
-_WARM_S = 60.0
-_QUICK_RUNS, _RUNS = 5, 19
+_WARM_S = 120.0
+_QUICK_RUNS, _RUNS = 5, 22
 """About so many runs of each application; how many depends on what the model recommends."""
 _DUELS = 3
 """Further runs of the recommended split and of the one that seemed better."""
@@ -71,10 +71,11 @@ def asked_apps(asked: Asked) -> list[Application]:
 def measure(spark: SparkSession, app: Application, asked: Asked) -> SplitSojourns:
     """Measure at the paper's split, ask the model, then run its choice and its neighbours.
 
-    The model is asked again after each run of a split that it recommended, until it stays with one.
-    Two runs of one split differ by up to a tenth, and so do neighbours. A split that seems better
-    than the recommended one may only have been lucky, as the best of many. So the two run again, in
-    turns, and these further runs alone tell how far the recommended one is behind.
+    The model is asked again after each run of a split that it recommended, until it stays with one,
+    and a last time when the neighbours have run, as a control loop goes on learning. Two runs of
+    one split differ by up to a tenth, and so do neighbours. A split that seems better than the
+    recommended one may only have been lucky, as the best of many. So the two run again, in turns,
+    and these further runs alone tell how far the recommended one is behind.
     """
     seconds = 45.0 if asked.quick else 65.0
     theirs = PAPERS_SPLIT[app.name]
@@ -86,18 +87,26 @@ def measure(spark: SparkSession, app: Application, asked: Asked) -> SplitSojourn
         runs.setdefault(split, []).append(ran)
 
     asked.progress.step(f"{app.name}: warming up")
-    # Spark gets faster for a minute under the load itself: the first split would look slow.
-    run(spark, Wanted(app=app, split=theirs, seconds=_WARM_S))
+    # Spark gets faster for two minutes under the load itself: the first split would look slow.
+    run(spark, Wanted(app=app, split=theirs, seconds=seconds if asked.quick else _WARM_S))
     run_split(theirs, ", the paper's split")
     ours = recommended(_learned(runs), len(theirs))
     while ours not in runs and len(runs) < _ASKED_AGAIN:
         run_split(ours, ", which our model recommends")
         ours = recommended(_learned(runs), len(theirs))
     asked.say(f"{app.name}: our model recommends {shown(ours)}")
-    splits = chosen_splits(theirs, ours, _learned(runs).of_split, quick=asked.quick)
-    for split in splits:
+    first = ours
+    for split in chosen_splits(theirs, ours, _learned(runs).of_split, quick=asked.quick):
         if split not in runs:
             run_split(split)
+    ours = recommended(_learned(runs), len(theirs))
+    if ours != first:
+        asked.say(f"{app.name}: after these runs our model recommends {shown(ours)}")
+        for split in (ours, *beside(ours, _learned(runs).of_split)):
+            if split not in runs and not asked.quick:
+                run_split(split, ", beside what our model recommends now")
+    if ours not in runs:
+        run_split(ours, ", which our model recommends now")
     rival = best_of(runs)
     again: SplitRuns = {}
     if rival != ours and not asked.quick:
@@ -109,7 +118,7 @@ def measure(spark: SparkSession, app: Application, asked: Asked) -> SplitSojourn
     asked.progress.step(f"{app.name}: without cuts")
     every = (K_MAX,) * len(theirs)
     uncut = run(spark, Wanted(app=app, split=every, seconds=seconds, cut=False))
-    return summary(app, runs, ours, uncut, again)
+    return summary(app, runs, ours, uncut, again, first)
 
 
 def best_of(runs: SplitRuns) -> Split:
@@ -118,11 +127,17 @@ def best_of(runs: SplitRuns) -> Split:
 
 
 def summary(
-    app: Application, runs: SplitRuns, ours: Split, uncut: ApplicationRun, again: SplitRuns
+    app: Application,
+    runs: SplitRuns,
+    ours: Split,
+    uncut: ApplicationRun,
+    again: SplitRuns,
+    first: Split | None = None,
 ) -> SplitSojourns:
     """The figures of some runs. For each split the model is learned from all others.
 
-    `again` has the further runs of the recommended split and the best one, if they are two.
+    `again` has the further runs of the recommended split and the best one, if they are two. `first`
+    was recommended before the neighbours had run.
     """
     settled = [_settled(one) for one in runs[PAPERS_SPLIT[app.name]]]
     models: tuple[Model, ...] = ("mmk", "gigk")
@@ -135,6 +150,7 @@ def summary(
         again={split: _sojourns(several) for split, several in again.items()},
         modelled_s={split: _expected_s(split, runs) for split in runs},
         recommended=ours,
+        first=first,
         by_drs={name: tuple(int(k) for k in best.cores) for name, best in by_drs.items()},
         by_drs_s={split: float(queues.network_latency(split)) for split in runs},
         uncut=Sojourns.of(_settled(uncut)),
@@ -162,14 +178,19 @@ def chosen_splits(
     sojourn is nearest to a given factor of the recommended one's.
     """
     near = [split for split in neighbours(ours, _FURTHER) if math.isfinite(expected_s(split))]
-    beside = [split for split in near if _cores_moved(split, ours) == 1]
-    found = list(dict.fromkeys([ours, theirs, *beside[: 0 if quick else None]]))
+    found = list(dict.fromkeys([ours, theirs, *([] if quick else beside(ours, expected_s))]))
     for factor in SLOWER[-1:] if quick else SLOWER:
         left = [split for split in near if split not in found]
         if left:
             wanted_s = factor * expected_s(ours)
             found.append(min(left, key=lambda one: abs(expected_s(one) - wanted_s)))
     return found
+
+
+def beside(split: Split, expected_s: Callable[[Split], float]) -> list[Split]:
+    """The splits that are one core away from this one and should keep up."""
+    near = (one for one in neighbours(split, _FURTHER) if math.isfinite(expected_s(one)))
+    return [one for one in near if _cores_moved(one, split) == 1]
 
 
 def _cores_moved(one: Split, other: Split) -> int:

@@ -34,11 +34,14 @@ class SplitSojourns:
     modelled_s: dict[Split, float]
     """E[T] by the micro-batch model, for each split learned from the runs of all others."""
     recommended: Split
+    """By the model that was learned from all runs."""
     by_drs: dict[str, Split]
     """DRS's recommendation by model, from the same measurements."""
     by_drs_s: dict[Split, float]
     """E[T] by DRS's M/M/k model."""
     uncut: Sojourns
+    first: Split | None = None
+    """What it recommended before the neighbours had run; None: the same."""
     again: Mapping[Split, Sojourns] = field(default_factory=dict)
     """Further runs of the recommended split and of the best one, where these are two."""
     wrong: tuple[str, ...] = ()
@@ -108,6 +111,11 @@ def _compared(one: SplitSojourns) -> list[Compared]:
     theirs = shown(PAPERS_SPLIT[one.app])
     lines = [
         Compared(f"{one.app}: recommended split", theirs, shown(one.recommended)),
+        *(
+            [Compared(f"{one.app}: recommended before its neighbours ran", None, shown(one.first))]
+            if one.first not in (None, one.recommended)
+            else []
+        ),
         Compared(f"{one.app}: best split as measured", theirs, shown(one.best)),
         Compared(f"{one.app}: split with the least deviation", theirs, shown(one.steadiest)),
     ]
