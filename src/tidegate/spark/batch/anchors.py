@@ -23,6 +23,7 @@ from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.group_ops import PandasCogroupedOps
 
 from tidegate.control.shards.route import Route, relabelled
 from tidegate.spark.batch.worker import TASK
@@ -229,6 +230,16 @@ class Anchors:
             anchor.frame.unpersist()
         self._kept.clear()
         self._waits.clear()
+
+
+def beside(anchor: DataFrame, rows: DataFrame, tasks: int) -> PandasCogroupedOps:
+    """Each task's row of the anchor beside the rows that are sent to it, without another exchange.
+
+    Rows of a single task need no column to be grouped by. With one, Spark would deal both sides out
+    anew over all its shuffle partitions: a single partition is none of those that it can match.
+    """
+    by = (TASK,) if tasks > 1 else ()
+    return anchor.groupBy(*by).cogroup(rows.groupBy(*by))
 
 
 def _made(session: SparkSession, tasks: int, executors: ExecutorNames) -> Anchor:

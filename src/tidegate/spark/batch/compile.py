@@ -38,7 +38,7 @@ from tidegate.pipelines.walks import (
     sole_reader,
     timed_source,
 )
-from tidegate.spark.batch.anchors import ALONE, AnchorFrames, ExecutorNames
+from tidegate.spark.batch.anchors import ALONE, AnchorFrames, ExecutorNames, beside
 from tidegate.spark.batch.asides import aside_of, asides_of, output_of, with_asides
 from tidegate.spark.batch.combine_task import CombineStage, CombineTask
 from tidegate.spark.batch.keyed_task import KeyedStage, KeyedTask
@@ -481,9 +481,7 @@ class Compiler:
         )
         task = replace(self._map_task(node, entry, plan, intake), block_rows=_block_rows(rows))
         schema = self._map_schema(node)
-        both = anchor.groupBy(TASK).cogroup(
-            dealt.repartitionById(entry.tasks, F.col(TASK)).groupBy(TASK)
-        )
+        both = beside(anchor, dealt.repartitionById(entry.tasks, F.col(TASK)), entry.tasks)
         return both.applyInArrow(lambda a, b: task.anchored(a, b, schema), struct_of(schema))
 
     def _map_task(
@@ -551,7 +549,7 @@ class Compiler:
             rehearsed = RehearsedTask(stage, leaving)
             if anchor is None:
                 return routed.mapInArrow(lambda blocks: rehearsed(blocks), schema)
-            both = anchor.groupBy(TASK).cogroup(routed.groupBy(TASK))
+            both = beside(anchor, routed, entry.tasks)
             return both.applyInArrow(lambda a, b: rehearsed.anchored(a, b), schema)
         task = KeyedTask(
             stage,
@@ -568,7 +566,7 @@ class Compiler:
             return sorted_rows.mapInArrow(lambda blocks: task.in_parts(blocks), schema)
         if anchor is None:
             return routed.mapInArrow(lambda blocks: task.without_anchor(blocks), schema)
-        both = anchor.groupBy(TASK).cogroup(routed.groupBy(TASK))
+        both = beside(anchor, routed, entry.tasks)
         return both.applyInArrow(lambda a, b: task(a, b), schema)
 
     def _needed(self, node: Keyed, intake: Intake, hidden: tuple[str, ...] = ()) -> Intake:
