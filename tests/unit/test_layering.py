@@ -9,6 +9,7 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "tidegate"
 
 BELOW = {
+    "columns": set(),
     "errors": set(),
     "logs": set(),
     "units": {"errors"},
@@ -18,9 +19,10 @@ BELOW = {
     "forecast": {"errors", "units"},
     "workload": {"errors", "units"},
     "pipelines": {"errors", "units"},
-    "control": {"errors", "units", "models", "forecast"},
+    "control": {"columns", "errors", "units", "models", "forecast"},
     "recording": {"errors", "control"},
     "sim": {
+        "columns",
         "errors",
         "units",
         "progress",
@@ -31,6 +33,7 @@ BELOW = {
         "control",
     },
     "spark": {
+        "columns",
         "errors",
         "units",
         "models",

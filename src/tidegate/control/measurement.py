@@ -1,6 +1,6 @@
 """What a policy sees: one immutable measurement of the pipeline per tick."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tidegate.control.lag import Lag
@@ -34,9 +34,9 @@ class OperatorMeasurement:
     least_tasks: int = 1
     inside: str | None = None
     """The operator, source or channel in whose tasks it runs; None: it has tasks of its own."""
-    route: tuple[int, ...] = ()
+    route: Sequence[int] = ()
     """Task of each shard; of each slot for a map whose rows are `dealt`; empty for other maps."""
-    shard_rows: tuple[int, ...] = ()
+    shard_rows: Sequence[int] = ()
     """Rows per shard during the tick; empty for a map operator."""
     nodes: tuple[str, ...] = ()
     """The node of each task, which caches the state of the task's shards; empty while unknown."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
+from tidegate import columns
 from tidegate.control.bottleneck import Bottleneck
 from tidegate.control.decision import Decision
 from tidegate.control.lag import Lag, PartitionLag
@@ -68,7 +69,7 @@ class Record:
     def to_json(self) -> str:
         """The record as one line of JSON."""
         document = {"version": VERSION, **_fields(self)}
-        return json.dumps(document, separators=(",", ":"), allow_nan=False, default=_plain)
+        return columns.dumps(document, _plain, allow_nan=False)
 
     @classmethod
     def from_json(cls, line: str) -> "Record":

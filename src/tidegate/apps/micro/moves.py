@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from tidegate.apps.micro.application import CALCULATOR
 from tidegate.apps.micro.full_run import FullRun
 from tidegate.apps.micro.options import MicroOptions
+from tidegate.control.shards.route import Route
 from tidegate.errors import AskedWrongly
 from tidegate.pipelines.task_bounds import Tasks
 from tidegate.spark.batch.result import BatchResult
@@ -204,7 +205,7 @@ def _state_s(result: BatchResult) -> float:
     return max((one.busy_s - one.function_s for one in result.of(CALCULATOR)), default=0.0)
 
 
-def _route(result: BatchResult) -> tuple[int, ...]:
+def _route(result: BatchResult) -> Route:
     return result.plan.operators[CALCULATOR].route
 
 

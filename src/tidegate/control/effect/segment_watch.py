@@ -4,6 +4,8 @@ import copy
 import statistics
 from collections import deque
 
+import numpy as np
+
 from tidegate.control.effect.granted_cores import GrantedCores
 from tidegate.control.effect.judged_batch import JudgedBatch, judged_batches
 from tidegate.control.effect.likely_cause import Evidence, HottestShard, LikelyCause, likely_cause
@@ -115,8 +117,7 @@ class SegmentWatch:
                 self._lag = segment.lag
         self._reads = read_inside(measurement, segment.name) is not None
         for one in measurement.operators:
-            rows = sum(one.shard_rows)
+            rows = int(np.sum(one.shard_rows))
             if one.segment == segment.name and rows > 0:
-                most = max(one.shard_rows)
-                shard = one.shard_rows.index(most)
-                self._hot_shards[one.name] = HottestShard(shard, most / rows)
+                shard = int(np.argmax(one.shard_rows))
+                self._hot_shards[one.name] = HottestShard(shard, one.shard_rows[shard] / rows)

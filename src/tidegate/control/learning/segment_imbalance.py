@@ -64,9 +64,9 @@ class SegmentImbalance:
         inside = [op for op in measurement.operators if op.segment == segment]
         busy_s = sum(op.busy_s for op in inside)
         for operator in inside:
-            rows = sum(operator.shard_rows)
+            rows = int(np.sum(operator.shard_rows))
             if rows > 0 and busy_s > 0.0:
-                hot = max(operator.shard_rows) / rows
+                hot = int(np.max(operator.shard_rows)) / rows
                 keyed = operator.busy_s / busy_s
                 if hot * keyed >= self._hot * self._keyed or self._named == operator.name:
                     self._hot, self._keyed, self._named = hot, keyed, operator.name

@@ -9,6 +9,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from tidegate.control.decision import Decision
 from tidegate.control.learning.executor_speeds import (
     ExecutorSpeeds,
@@ -55,7 +57,7 @@ class Balancer:
         for operator in measurement.operators:
             blind = len(operator.executors) != operator.tasks
             self._blind[operator.name] = self._blind.get(operator.name, 0) + 1 if blind else 0
-            if any(operator.shard_rows):
+            if np.any(operator.shard_rows):
                 loads = self._loads.setdefault(operator.name, ShardLoads(self.half_life_s))
                 loads.observe(operator.shard_rows, measurement.at_s)
                 self._changed |= loads.changed
@@ -124,7 +126,7 @@ class Balancer:
         fits = loads is not None and len(loads) == len(operator.route)
         if loads is None or not fits or not 2 <= tasks <= len(operator.route):
             return None
-        if max(operator.route) >= operator.tasks:
+        if np.max(operator.route) >= operator.tasks:
             return None  # a change of tasks has not taken effect yet
         route = operator.route if tasks == operator.tasks else rescaled(operator.route, tasks)
         # With another number of tasks, it is not yet known where they will run.

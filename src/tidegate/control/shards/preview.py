@@ -9,6 +9,8 @@ is on while the batches would lose more time on the routes learned before than a
 
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from tidegate.control.measurement import Measurement, OperatorMeasurement
 from tidegate.control.shards.balance import balance, imbalance
 from tidegate.control.shards.route import Route, rerouted
@@ -44,11 +46,11 @@ class PreviewGain:
         if tasks < 2:
             self._average(0.0, batches)  # one task has all the rows, whatever the route
             return
-        if len(route) != len(rows) or max(route) >= tasks:
+        if len(route) != len(rows) or np.max(route) >= tasks:
             return
         best = balance(rows, route, tasks)
         learned, self._learned = self._learned, rerouted(route, best.moves, tasks)
-        if len(learned) != len(route) or max(learned) >= tasks:
+        if len(learned) != len(route) or np.max(learned) >= tasks:
             return
         without = imbalance(rows, learned, tasks)
         self._average(max(without - best.after, 0.0) * operator.busy_s / tasks / batches, batches)
@@ -86,7 +88,7 @@ class Previews:
         batches = {segment.name: len(segment.batches) for segment in measurement.segments}
         for operator in measurement.operators:
             count = batches.get(operator.segment, 0)
-            if operator.preview is not None and count and any(operator.shard_rows):
+            if operator.preview is not None and count and np.any(operator.shard_rows):
                 self._gains.setdefault(operator.name, PreviewGain()).observe(operator, count)
 
     def changes(self, measurement: Measurement) -> tuple[dict[str, bool], list[str]]:

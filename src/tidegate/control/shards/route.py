@@ -1,6 +1,6 @@
 """Routes: the map from shards to tasks, which may change (Elasticutor 3.1, Flink-ER eq. 6-8).
 
-The map from keys to shards is a fixed hash. A route is a tuple with the task of each shard.
+The map from keys to shards is a fixed hash. A route has the task of each shard.
 Rescaling moves the fewest shards that an even distribution allows, so that little state moves.
 """
 
@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from tidegate.columns import IntColumn
 from tidegate.errors import AskedWrongly
 
-Route = tuple[int, ...]
+Route = Sequence[int]
+"""Ours are columns: an operator may have thousands of shards, and every batch has a route."""
 
 
 def even_route(shards: int, tasks: int) -> Route:
@@ -20,7 +22,7 @@ def even_route(shards: int, tasks: int) -> Route:
     This is Flink-ER's eq. 8, with the floor that is missing in print.
     """
     _check(shards, tasks)
-    return tuple(shard * tasks // shards for shard in range(shards))
+    return IntColumn(np.arange(shards) * tasks // shards)
 
 
 def rescaled(route: Route, tasks: int) -> Route:
@@ -45,12 +47,11 @@ def rescaled(route: Route, tasks: int) -> Route:
             room[task] -= 1
         kept.append(task if stays else None)
     free = iter([task for task in range(tasks) for _ in range(room[task])])
-    return tuple(next(free) if task is None else task for task in kept)
+    return IntColumn([next(free) if task is None else task for task in kept])
 
 
 def rerouted(route: Route, moves: Mapping[int, int], tasks: int) -> Route:
     """The route after moving single shards; an unknown shard or task is an error."""
-    changed = list(route)
     for shard, task in moves.items():
         if not 0 <= shard < len(route):
             raise AskedWrongly(f"there is no shard {shard}; shards are 0 to {len(route) - 1}")
@@ -58,8 +59,11 @@ def rerouted(route: Route, moves: Mapping[int, int], tasks: int) -> Route:
             raise AskedWrongly(
                 f"there is no task {task} to move shard {shard} to; tasks are 0 to {tasks - 1}"
             )
-        changed[shard] = task
-    return tuple(changed)
+    if not moves:
+        return route
+    changed = np.array(route, np.int64)
+    changed[list(moves)] = list(moves.values())
+    return IntColumn(changed)
 
 
 def relabelled(route: Route, homes: Sequence[str], places: Sequence[str]) -> Route:
@@ -76,8 +80,9 @@ def relabelled(route: Route, homes: Sequence[str], places: Sequence[str]) -> Rou
     at_home = shards_of[:, [number_of_node[place] for place in places]]
     at_home[np.diag_indices(tasks)] += 0.5 / tasks  # in total worth less than one shard
     groups, numbers = linear_sum_assignment(-at_home)
-    number_of = dict(zip(groups.tolist(), numbers.tolist(), strict=True))
-    return tuple(number_of[group] for group in route)
+    number_of = np.empty(tasks, np.int64)
+    number_of[groups] = numbers
+    return IntColumn(number_of[np.asarray(route, np.int64)])
 
 
 def moved(old: Route, new: Route) -> list[int]:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tidegate.columns import IntColumn
 from tidegate.control.batch_parts import SLOWEST, STAGES, STARTING
 from tidegate.control.lag import Lag, PartitionLag
 from tidegate.control.measurement import (
@@ -136,11 +137,11 @@ def operator_measurements(
     feeders = (feeder, *(stage.name for stage in stages))
     for stage, before in zip(stages, feeders, strict=False):
         name = stage.name
-        counts: tuple[int, ...] = ()
+        counts: Sequence[int] = ()
         if stage.shards and ended:
             per_shard = [batch.shard_rows[name] for _, batch in ended if name in batch.shard_rows]
             if per_shard:
-                counts = tuple(int(count) for count in np.rint(np.sum(per_shard, axis=0)))
+                counts = IntColumn(np.rint(np.sum(per_shard, axis=0)))
         tasks, shares = one.tasks[name], one.deals.get(name, ())
         spent = float(task_times(stage, tasks, shares).sum()) if stage.speeds else 1.0
         # As on Spark, speeds are no part of an imbalance that is counted in rows.

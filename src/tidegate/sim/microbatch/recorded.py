@@ -286,7 +286,7 @@ def _stages(
     )
 
 
-def _shards(operator: OperatorMeasurement) -> tuple[int, ...]:
+def _shards(operator: OperatorMeasurement) -> Sequence[int]:
     """The route of its shards; a map that is dealt rows by speed has slots, and no shards."""
     return () if operator.dealt else operator.route
 

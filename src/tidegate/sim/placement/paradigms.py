@@ -18,7 +18,7 @@ from tidegate.control.allocation.allocate import TooFewCores, assign
 from tidegate.control.placement.changes import transition
 from tidegate.control.placement.place import Executors, place
 from tidegate.control.shards.balance import THETA, balance
-from tidegate.control.shards.route import even_route, rerouted, rescaled
+from tidegate.control.shards.route import Route, even_route, rerouted, rescaled
 from tidegate.models.queueing.stations import Queues
 from tidegate.sim.placement.nodes import Nodes
 
@@ -157,10 +157,10 @@ class ShardGroups:
         owned = self.owned[group]
         tasks = min(len(owned), len(route))
         numbers = {core: task for task, core in enumerate(owned[:tasks])}
-        local = tuple(numbers.get(core, tasks) for core in route.tolist())
+        local: Route = tuple(numbers.get(core, tasks) for core in route.tolist())
         if max(local) >= tasks or len(set(local)) < tasks:
             local = rescaled(local, tasks)
         answer = balance(loads, local, tasks, THETA)
         if answer.moves:
             local = rerouted(local, answer.moves, tasks)
-        return np.array(owned)[list(local)]
+        return np.array(owned, np.int64)[np.array(local, np.int64)]

@@ -87,6 +87,19 @@ class Anchor:
         return max(0, max(held.values(), default=0) - even) + lost
 
 
+@dataclass(frozen=True, slots=True)
+class Homes:
+    """Where the shards of an operator were in a batch."""
+
+    route: Route
+    nodes: tuple[str, ...]
+    """The place of each task."""
+
+    def of_shards(self) -> list[str]:
+        """The place of each shard."""
+        return [self.nodes[task] for task in self.route]
+
+
 class AnchorFrames(Protocol):
     """What gives an operator its anchor."""
 
@@ -122,7 +135,7 @@ class Anchors:
     shared: bool = False
     """Whether the executors of a host share a cache: then any of them has a shard's state."""
     _kept: dict[str, Anchor] = field(default_factory=dict)
-    _homes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _homes: dict[str, "Homes"] = field(default_factory=dict)
     _nodes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """The place of each task in the last batch."""
     _waits: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -155,13 +168,15 @@ class Anchors:
         anchor = self._anchor(operator, tasks, executors)
         by_host = self.shared and stateful
         nodes = tuple(host_of(place) if by_host else place for place in anchor.places)
-        homes = self._homes.get(operator)
+        last = self._homes.get(operator)
         settled = not stateful and self._nodes.get(operator) == nodes
         # The slots of a map change with the number of its tasks.
-        if homes is not None and len(homes) == len(route) and not settled:
-            route = relabelled(route, homes, nodes)
+        fits = last is not None and len(last.route) == len(route)
+        # As long as nothing changes, every shard is at home.
+        if last is not None and fits and not settled and last != Homes(route, nodes):
+            route = relabelled(route, last.of_shards(), nodes)
         self._nodes[operator] = nodes
-        self._homes[operator] = tuple(nodes[task] for task in route)
+        self._homes[operator] = Homes(route, nodes)
         return route
 
     def nodes(self, operator: str) -> tuple[str, ...]:
@@ -172,7 +187,7 @@ class Anchors:
         """This batch has another route on the same tasks than the one that `follow` returned."""
         nodes = self._nodes.get(operator)
         if nodes is not None:
-            self._homes[operator] = tuple(nodes[task] for task in route)
+            self._homes[operator] = Homes(route, nodes)
 
     def let_go(self, operator: str) -> None:
         """Drop the anchor of an operator whose tasks may run anywhere again, if it has one."""

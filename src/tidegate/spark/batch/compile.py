@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from tidegate.columns import IntColumn
 from tidegate.control.learning.traces import NO_IDS
 from tidegate.errors import TidegateError
 from tidegate.pipelines.graph import (
@@ -525,7 +526,7 @@ class Compiler:
     ) -> DataFrame:
         keys = ", ".join(f"`{name}`" for name in node.key)
         # One literal string: a literal per shard overflows Spark's stack.
-        route = ",".join(str(task) for task in entry.route)
+        route = _in_one_string(entry.route)
         shard = shard_of(node.key, node.shards)
         columns = [
             *intake.columns,
@@ -535,7 +536,7 @@ class Compiler:
         ]
         in_parts = entry.parts > 1 and not self._rehearses
         if in_parts:
-            parts = ",".join(str(part) for part in entry.part_of)
+            parts = _in_one_string(entry.part_of)
             columns.append(f"cast(split('{parts}', ',') as array<int>)[{shard}] as {PARTED}")
         routed = rows.selectExpr(*columns)
         if in_parts:
@@ -639,9 +640,15 @@ def _dealt(entry: OperatorPlan) -> str:
     if not entry.route:
         return f"cast(pmod({ORDER}, {entry.tasks}) as int)"
     # One literal string: a literal per slot overflows Spark's stack.
-    route = ",".join(str(task) for task in entry.route)
+    route = _in_one_string(entry.route)
     slot = f"cast(pmod({ORDER}, {len(entry.route)}) as int)"
     return f"cast(split('{route}', ',') as array<int>)[{slot}]"
+
+
+def _in_one_string(numbers: Sequence[int]) -> str:
+    """Numbers with commas between them."""
+    column = numbers if isinstance(numbers, IntColumn) else IntColumn(numbers)
+    return column.json_text[1:-1]
 
 
 def _union(frames: list[DataFrame]) -> DataFrame:

@@ -1,7 +1,7 @@
 """A map operator inside Spark's Python workers: the user's function on every block of rows."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -67,7 +67,7 @@ class MapTask:
     """Set when its source is shed here, before the function, and not in a stage of its own."""
     tasks: int | None = None
     """How many tasks the rows were dealt to by their order; None: it runs where its rows are."""
-    route: tuple[int, ...] = ()
+    route: Sequence[int] = ()
     """The task of each slot that rows were dealt to; empty: they were dealt to tasks in turn."""
     block_rows: int | None = None
     """Rows that the function is given at once, at most, where Spark does not cut blocks itself;

@@ -8,6 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from threading import Lock
 
+import numpy as np
+
+from tidegate.columns import IntColumn
 from tidegate.control.shards.route import Route, even_route, rerouted, rescaled
 from tidegate.control.shedding.keep import KEEP_ALL, Keep
 from tidegate.errors import AskedWrongly, nearest
@@ -172,11 +175,12 @@ class NextAllocation:
 
     def relabel(self, operator: str, tasks: int, old: Route, new: Route) -> None:
         """Renumber an operator's tasks: changes asked for under the old numbers are translated."""
-        number = {task: task for task in range(tasks)} | dict(zip(old, new, strict=True))
+        number = np.arange(tasks)
+        number[np.asarray(old, np.int64)] = new
         with self._lock:
             entry = self._wanted[operator]
             if entry.tasks == tasks:  # a rescale meanwhile has its own numbers
-                route = tuple(number[task] for task in entry.route)
+                route = IntColumn(number[np.asarray(entry.route, np.int64)])
                 self._wanted[operator] = replace(entry, route=route)
 
     def snapshot(self) -> dict[str, OperatorPlan]:

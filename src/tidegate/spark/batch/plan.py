@@ -4,10 +4,13 @@ A replay reads the plan that the first try wrote, so it routes rows, sheds them 
 exactly as the first try did.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+from tidegate.columns import IntColumn
 from tidegate.control.shards.route import Route
 from tidegate.control.shedding.keep import KEEP_ALL, Keep
 from tidegate.spark.batch.kept_names import KeptNames
@@ -31,18 +34,18 @@ class OperatorPlan:
     """Whether its rows are combined before they are sent to its tasks (`combine_task`)."""
 
     @property
-    def part_of(self) -> tuple[int, ...]:
+    def part_of(self) -> Sequence[int]:
         """The part of each shard: a task's shards take turns."""
-        seen: dict[int, int] = {}
-        found = []
-        for task in self.route:
-            found.append(seen.get(task, 0) % self.parts)
-            seen[task] = seen.get(task, 0) + 1
-        return tuple(found)
+        order = np.argsort(self.route, kind="stable")
+        before = np.searchsorted(np.asarray(self.route)[order], self.route)
+        turn = np.empty(len(order), np.int64)
+        turn[order] = np.arange(len(order))
+        return IntColumn((turn - before) % self.parts)
 
     def shards_of(self, task: int) -> list[int]:
         """The shards of one task."""
-        return [shard for shard, owner in enumerate(self.route) if owner == task]
+        found: list[int] = np.flatnonzero(np.asarray(self.route) == task).tolist()
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,7 @@ class Plans:
     def write(self, plan: BatchPlan) -> None:
         """Fix the plan of a micro-batch."""
         operators: dict[str, Any] = {
-            name: {"tasks": entry.tasks, "route": list(entry.route), **_others(entry)}
+            name: {"tasks": entry.tasks, "route": entry.route, **_others(entry)}
             for name, entry in self.names.to_kept(plan.operators).items()
         }
         document = {
@@ -134,7 +137,7 @@ def _plan(document: dict[str, Any], names: KeptNames) -> BatchPlan:
         {
             name: OperatorPlan(
                 entry["tasks"],
-                tuple(entry["route"]),
+                IntColumn(entry["route"]),
                 entry.get("parts", 1),
                 entry.get("combine", False),
             )

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tidegate.columns import IntColumn
 from tidegate.control.learning.told_rate import ToldRate
 from tidegate.control.measurement import OperatorMeasurement
 from tidegate.pipelines.graph import Keyed, Map, Segment, TaskBounds
@@ -211,7 +212,7 @@ def _state_bytes(results: Sequence[BatchResult], operator: str) -> int:
     return sum(report.state_bytes for report in results[-1].of(operator)) if results else 0
 
 
-def _shard_rows(node: Map | Keyed, reports: Sequence[TaskReport]) -> tuple[int, ...]:
+def _shard_rows(node: Map | Keyed, reports: Sequence[TaskReport]) -> Sequence[int]:
     """Rows of each shard over the tick; empty for a map."""
     if not isinstance(node, Keyed):
         return ()
@@ -219,4 +220,4 @@ def _shard_rows(node: Map | Keyed, reports: Sequence[TaskReport]) -> tuple[int, 
     for report in reports:
         if report.shard_rows is not None:
             total[report.shard_rows[0]] += report.shard_rows[1]
-    return tuple(total.tolist())
+    return IntColumn(total)

@@ -22,6 +22,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs
 
+from tidegate import columns
 from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.spark.hdfs.filesystem import hdfs_of
 from tidegate.spark.s3.address import ONE_REQUEST, Address, is_s3
@@ -300,7 +301,7 @@ class Durable:
 
     def write_json(self, name: str, document: dict[str, Any]) -> None:
         """Write a JSON object atomically."""
-        self.write(name, json.dumps(document, separators=(",", ":")).encode())
+        self.write(name, columns.dumps(document).encode())
 
     @contextmanager
     def _published(self, name: str) -> Iterator[str]:
