@@ -75,7 +75,7 @@ class Store:
                 state = TaskState(
                     self.keeper(node),
                     version,
-                    [s for s in range(SHARDS) if route[s] == task],
+                    np.flatnonzero(np.array(route) == task),
                     batch_id,
                     at_us,
                     task,

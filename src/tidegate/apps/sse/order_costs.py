@@ -100,7 +100,7 @@ class OneTask:
         rows = rows.sort_by(self._order_by)
         keys = np.ascontiguousarray(rows[self._key].to_numpy())
         hashes = (keys.astype(np.uint64) * _MIX).view(np.int64)
-        state = TaskState(keeper, self._version, range(SHARDS), self._batch_id, 0, task=0)
+        state = TaskState(keeper, self._version, np.arange(SHARDS), self._batch_id, 0, task=0)
         update = keeper.bound.update(state.batch(rows, slot_of(hashes, SHARDS)))
         change = state.change(update)
         keeper.cache.forget(self._version, self._batch_id)

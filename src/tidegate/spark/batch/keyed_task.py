@@ -37,6 +37,7 @@ from tidegate.spark.batch.worker import (
 from tidegate.spark.batch.worker_memory import worker_memory
 from tidegate.spark.measure.stamps import ArrivalSample
 from tidegate.spark.shedding.task import ShedStage, ShedTask, class_rows
+from tidegate.spark.state.chains import Shards
 from tidegate.spark.state.event_times import ALL
 from tidegate.spark.state.layout import shard_of, slot_of
 from tidegate.spark.state.packed_version import PackedVersion
@@ -157,13 +158,10 @@ class KeyedTask:
         rows = pa.Table.from_batches(held) if held else None
         yield from self._run(task, rows, part=part).to_batches()
 
-    def _shards(self, task: int, part: int) -> list[int]:
+    def _shards(self, task: int, part: int) -> Shards:
         """The shards of a task, or of one part of it."""
         mine = self.route == task
-        found: list[int] = np.flatnonzero(
-            mine if self.parts is None else mine & (self.parts == part)
-        ).tolist()
-        return found
+        return np.flatnonzero(mine if self.parts is None else mine & (self.parts == part))
 
     def _run(
         self,

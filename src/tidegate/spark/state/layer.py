@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tidegate.spark.state.evolution import read_through
-from tidegate.spark.state.layout import SLOT, Slots, shard_bounds
+from tidegate.spark.state.layout import SLOT, Slots, shard_runs
 
 PIECE_ROWS = 1 << 16
 """A piece ends at the first shard boundary after this many rows."""
@@ -25,8 +25,10 @@ class Layer:
 
     table: pa.RecordBatch
     slots: Slots
-    bounds: NDArray[np.int64]
-    """The row at which each shard begins, and the end."""
+    shards: NDArray[np.int64]
+    """The shards that have rows in it."""
+    starts: NDArray[np.int64]
+    """The row at which each of them begins, and the end."""
     unique: bool
     """Whether all slots differ: a lookup then needs one search instead of two."""
     mapped_bytes: int = 0
@@ -44,25 +46,34 @@ class Layer:
         return read_through(rows, self.through) if self.through else rows
 
 
-def layer_of(table: pa.RecordBatch, shards: int, is_mapped: bool) -> Layer:
+def layer_of(table: pa.RecordBatch, is_mapped: bool) -> Layer:
     """A piece with the columns that every lookup needs."""
     slots = table.column(SLOT).to_numpy()
     unique = bool(np.all(slots[1:] != slots[:-1]))
-    bounds = shard_bounds(slots, shards)
+    shards, starts = shard_runs(slots)
     size = table.nbytes
-    on_heap = bounds.nbytes + (0 if is_mapped else size)
-    return Layer(table, slots, bounds, unique, size if is_mapped else 0, on_heap)
+    on_heap = shards.nbytes + starts.nbytes + (0 if is_mapped else size)
+    return Layer(table, slots, shards, starts, unique, size if is_mapped else 0, on_heap)
 
 
-def piece_ranges(bounds: NDArray[np.int64]) -> list[tuple[int, int, int, int]]:
-    """Cut rows into pieces at shard boundaries: (first shard, last shard, first row, end row)."""
+def piece_ranges(
+    found: NDArray[np.int64], starts: NDArray[np.int64], shards: int
+) -> list[tuple[int, int, int, int]]:
+    """Cut rows into pieces at shard boundaries: (first shard, last shard, first row, end row).
+
+    `found` are the shards that have rows, which begin at `starts`. All pieces together cover all
+    `shards`, unless there is no row.
+    """
     pieces: list[tuple[int, int, int, int]] = []
-    ends = bounds[1:]
-    first = 0
-    while first < len(ends):
-        start = int(bounds[first])
-        last = min(int(np.searchsorted(ends, start + PIECE_ROWS)), len(ends) - 1)
-        if ends[last] > start:
-            pieces.append((first, last, start, int(ends[last])))
-        first = last + 1
+    ends = starts[1:]
+    first = run = 0
+    while run < len(found):
+        start = int(starts[run])
+        until = int(np.searchsorted(ends, start + PIECE_ROWS))
+        is_last = until >= len(found) - 1
+        last, end = (
+            (shards - 1, int(ends[-1])) if is_last else (int(found[until]), int(ends[until]))
+        )
+        pieces.append((first, last, start, end))
+        first, run = last + 1, until + 1
     return pieces

@@ -42,13 +42,16 @@ def shard_of_slot(slots: Slots) -> NDArray[np.int64]:
     return (slots >> _SHARD_SHIFT).astype(np.int64)
 
 
-def shard_bounds(slots: Slots, shards: int) -> NDArray[np.int64]:
-    """Where each shard begins in a sorted column of slots, with one more entry for the end."""
-    starts = np.arange(shards, dtype=np.uint64) << _SHARD_SHIFT
-    bounds = np.empty(shards + 1, dtype=np.int64)
-    bounds[:-1] = np.searchsorted(slots, starts)
-    bounds[-1] = len(slots)
-    return bounds
+def shard_runs(slots: Slots) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The shards that a sorted column of slots has rows of, and where the rows of each begin.
+
+    The second has one more entry, for the end. A file has rows of few shards where there are many.
+    """
+    shard = shard_of_slot(slots)
+    begins = np.ones(len(slots), dtype=np.bool_)
+    np.not_equal(shard[1:], shard[:-1], out=begins[1:])
+    starts = np.flatnonzero(begins)
+    return shard[starts], np.append(starts, len(slots))
 
 
 def file_schema(key: pa.Schema, bound: BoundKeyed) -> pa.Schema:

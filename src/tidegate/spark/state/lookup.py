@@ -1,13 +1,12 @@
 """Finds the newest state rows of keys in the chains of files of their shards."""
 
-from collections.abc import Collection
 from dataclasses import dataclass, field
-from itertools import chain
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tidegate.spark.state.chains import Shards
 from tidegate.spark.state.identity import same_keys
 from tidegate.spark.state.layer import Layer
 from tidegate.spark.state.layout import (
@@ -15,7 +14,6 @@ from tidegate.spark.state.layout import (
     EXPIRES,
     NEVER_US,
     Slots,
-    shard_bounds,
     shard_of_slot,
 )
 from tidegate.spark.state.node_cache import NodeCache
@@ -34,14 +32,32 @@ class Reach:
     file: int
     piece: Piece
     valid: NDArray[np.bool_]
+    """For every shard, whether its chain contains the file."""
+    places: Numbers
+    """Which of the layer's shards these are."""
+
+    @property
+    def shards(self) -> Shards:
+        """The shards that have rows in the piece and still contain its file."""
+        return self.layer.shards[self.places]
+
+    @property
+    def begins(self) -> Numbers:
+        """The row at which each of them begins."""
+        return self.layer.starts[self.places]
+
+    @property
+    def ends(self) -> Numbers:
+        """The row behind the last one of each."""
+        return self.layer.starts[self.places + 1]
 
 
 @dataclass(slots=True)
 class Reads:
     """Which shards were read from the node and which from durable files, in one micro-batch."""
 
-    own: set[int] = field(default_factory=set)
-    durable: set[int] = field(default_factory=set)
+    own: Shards = field(default_factory=lambda: np.empty(0, np.int64))
+    durable: Shards = field(default_factory=lambda: np.empty(0, np.int64))
     durable_bytes: int = 0
     """Bytes of the fetched pieces; each piece counts once, however many shards it has."""
     due_rows: int = 0
@@ -53,33 +69,31 @@ class Reads:
 def open_chains(
     cache: NodeCache,
     version: Version,
-    shards: Collection[int],
+    shards: Shards,
     reads: Reads,
     schema: pa.Schema,
 ) -> list[Reach]:
     """Map all pieces in the chains of these shards, newest first."""
+    mine = np.zeros(version.shards, dtype=np.bool_)
+    mine[shards] = True
+    chains = version.chains.of_shards(mine)
     wanted = np.zeros((len(version.files), version.shards), dtype=np.bool_)
-    numbers = [version.chains[shard] for shard in shards]
-    owners = np.repeat(np.fromiter(shards, np.int64, len(shards)), list(map(len, numbers)))
-    wanted[np.fromiter(chain.from_iterable(numbers), np.int64, len(owners)), owners] = True
+    wanted[chains.numbers, chains.owners()] = True
+    own_shards, durable = np.zeros((2, version.shards), dtype=np.bool_)
     reaches: list[Reach] = []
     for number in reversed(range(len(version.files))):
-        if not wanted[number].any():
-            continue
-        file = version.files[number]
+        file, valid = version.files[number], wanted[number]
         for index, piece in enumerate(file.pieces):
-            mine = wanted[number, piece.first_shard : piece.last_shard + 1]
-            if not mine.any():
+            if not valid[piece.first_shard : piece.last_shard + 1].any():
                 continue
             layer, own = cache.layer(file, index, schema)
             if not own:
                 reads.durable_bytes += layer.table.nbytes
-            held = np.flatnonzero(
-                mine & (np.diff(layer.bounds)[piece.first_shard : piece.last_shard + 1] > 0)
-            )
-            (reads.own if own else reads.durable).update((held + piece.first_shard).tolist())
-            reaches.append(Reach(layer, number, piece, wanted[number]))
-    reads.own -= reads.durable
+            reach = Reach(layer, number, piece, valid, np.flatnonzero(valid[layer.shards]))
+            (own_shards if own else durable)[reach.shards] = True
+            reaches.append(reach)
+    reads.own = np.flatnonzero(own_shards & ~durable)
+    reads.durable = np.flatnonzero(durable)
     return reaches
 
 
@@ -130,13 +144,12 @@ def _newest_of_each_key(
 
     Keys are in the order of their slots, so those of a piece's shards lie together.
     """
-    bounds = shard_bounds(slots, len(reaches[0].valid)) if reaches else None
     shard = shard_of_slot(slots)
+    starts = np.searchsorted(shard, [reach.piece.first_shard for reach in reaches])
+    ends = np.searchsorted(shard, [reach.piece.last_shard for reach in reaches], side="right")
     missing = np.ones(len(slots), dtype=np.bool_)
     parts: list[tuple[pa.Table, Numbers]] = []
-    for reach in reaches:
-        assert bounds is not None
-        start, end = bounds[reach.piece.first_shard], bounds[reach.piece.last_shard + 1]
+    for reach, start, end in zip(reaches, starts.tolist(), ends.tolist(), strict=True):
         asked = start + np.flatnonzero(missing[start:end] & reach.valid[shard[start:end]])
         if not len(asked):
             continue

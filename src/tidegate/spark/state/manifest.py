@@ -6,11 +6,11 @@ the newest `KEPT` batches are kept, and so are the state files that they name. T
 after a commit, never before.
 """
 
-import json
 from bisect import bisect
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from tidegate import columns
 from tidegate.errors import AskedWrongly, TidegateError
 from tidegate.spark.state.files import Durable, Missing
 from tidegate.spark.state.version import Version
@@ -107,7 +107,7 @@ class Manifests:
             "operators": {operator: version.to_json() for operator, version in versions.items()},
             "channels": manifest.channels,
         }
-        content = json.dumps(document, separators=(",", ":")).encode()
+        content = columns.dumps(document).encode()
         if self.directory.create(_name(batch_id), content):
             return manifest
         return self.load(batch_id)

@@ -6,12 +6,13 @@ that were taken. Files therefore grow geometrically, a row is rewritten a logari
 times, and a chain holds at most `TURN` small files and a handful of large ones.
 """
 
-from collections.abc import Collection
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tidegate.spark.state.chains import Shards, ranges
 from tidegate.spark.state.identity import distinct
 from tidegate.spark.state.layout import SLOT, shard_of_slot
 from tidegate.spark.state.lookup import Reach, alive, integers, newest_first
@@ -23,44 +24,65 @@ _GROWTH = 2.0
 """The next older file is merged too if it has at most this many times the rows taken so far."""
 
 
-def rows_per_file(reaches: list[Reach], version: Version) -> NDArray[np.int64]:
-    """The rows of each (file, shard) whose file is still in the shard's chain."""
-    rows = np.zeros((len(version.files), version.shards), dtype=np.int64)
-    for reach in reaches:
-        rows[reach.file] += np.where(reach.valid, np.diff(reach.layer.bounds), 0)
-    return rows
+@dataclass(frozen=True, slots=True, eq=False)
+class Turns:
+    """The shards to merge in this batch."""
+
+    shards: Shards
+    kept: Shards
+    """For each of them, how many of the oldest files of its chain stay as they are."""
+
+    def __len__(self) -> int:
+        return len(self.shards)
 
 
-def files_to_keep(
+def turns(
     version: Version,
-    shards: Collection[int],
+    shards: Shards,
     batch: int,
     delta_rows: NDArray[np.int64],
-    rows: NDArray[np.int64],
-) -> dict[int, int]:
-    """For each shard to merge in this batch, how many of its oldest files stay as they are."""
-    kept: dict[int, int] = {}
-    for shard in shards:
-        chain = version.chains[shard]
-        if (batch + shard) % TURN or len(chain) < 2:
-            continue
-        taken = int(delta_rows[shard])
-        keep = len(chain)
-        newest = True
-        while keep and (newest or rows[chain[keep - 1], shard] <= _GROWTH * max(taken, 1)):
-            keep -= 1
-            taken += int(rows[chain[keep], shard])
-            newest = False
-        if keep < len(chain):
-            kept[shard] = keep
-    return kept
+    reaches: list[Reach],
+) -> Turns:
+    """Which of these shards to merge in this batch, and how far back.
+
+    `delta_rows` has the rows of every shard that the batch adds.
+    """
+    chains = version.chains
+    shards = shards[((batch + shards) % TURN == 0) & (chains.lengths[shards] >= 2)]
+    rows = _rows_per_file(reaches, version, shards)
+    begins = (chains.ends - chains.lengths)[shards]
+    kept = chains.lengths[shards].astype(np.int64)
+    taken = delta_rows[shards]
+    # In each round, the next older file of every chain that is not finished.
+    going = np.arange(len(shards))
+    newest = True
+    while len(going):
+        more = rows[chains.numbers[begins[going] + kept[going] - 1], going]
+        takes = newest | (more <= _GROWTH * np.maximum(taken[going], 1))
+        going, more, newest = going[takes], more[takes], False
+        kept[going] -= 1
+        taken[going] += more
+        going = going[kept[going] > 0]
+    return Turns(shards, kept)
+
+
+def _rows_per_file(reaches: list[Reach], version: Version, shards: Shards) -> NDArray[np.int64]:
+    """The rows that each file has of each of these shards, if it is still in its chain."""
+    column = np.full(version.shards, -1, dtype=np.int64)
+    column[shards] = np.arange(len(shards))
+    rows = np.zeros((len(version.files), len(shards)), dtype=np.int64)
+    for reach in reaches:
+        place = column[reach.shards]
+        asked = place >= 0
+        rows[reach.file, place[asked]] += (reach.ends - reach.begins)[asked]
+    return rows
 
 
 def merged(
     reaches: list[Reach],
     version: Version,
     delta: pa.Table,
-    kept: dict[int, int],
+    turns: Turns,
     key: list[str],
     within: str | None,
     at_us: int,
@@ -71,16 +93,15 @@ def merged(
     """
     first_taken = np.full(version.shards, len(version.files), dtype=np.int64)
     bottom = np.zeros(version.shards, dtype=np.bool_)
-    for shard, keep in kept.items():
-        first_taken[shard] = version.chains[shard][keep]
-        bottom[shard] = keep == 0
+    chains = version.chains
+    begins = (chains.ends - chains.lengths)[turns.shards]
+    first_taken[turns.shards] = chains.numbers[begins + turns.kept]
+    bottom[turns.shards] = turns.kept == 0
     parts = [delta]
     for reach in reaches:
-        take = reach.valid & (reach.file >= first_taken)
-        starts, ends = reach.layer.bounds[:-1][take], reach.layer.bounds[1:][take]
-        rows = ranges(starts, ends)
-        if len(rows):
-            parts.append(reach.layer.rows(rows))
+        take = reach.file >= first_taken[reach.shards]
+        if take.any():
+            parts.append(reach.layer.rows(ranges(reach.begins[take], reach.ends[take])))
     table = pa.concat_tables(parts)
     slots = table.column(SLOT).to_numpy()
     number, first = distinct(slots, table.select(key))
@@ -88,12 +109,3 @@ def merged(
     table = table.take(pa.array(newest))
     at_bottom = bottom[shard_of_slot(table.column(SLOT).to_numpy())]
     return table.filter(pa.array(~at_bottom | alive(table, at_us)))
-
-
-def ranges(starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """All numbers in all ranges [start, end)."""
-    counts = ends - starts
-    total = int(counts.sum())
-    offsets = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
-    rows: NDArray[np.int64] = np.repeat(starts, counts) + offsets
-    return rows

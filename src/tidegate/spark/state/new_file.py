@@ -5,7 +5,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tidegate.spark.state.layer import piece_ranges
-from tidegate.spark.state.layout import DEAD, NEVER_US, Slots, shard_bounds
+from tidegate.spark.state.layout import DEAD, NEVER_US, Slots, shard_runs
 from tidegate.spark.state.lookup import due_us
 from tidegate.spark.state.node_cache import NodeCache
 from tidegate.spark.state.piece_bytes import PieceBytes
@@ -15,13 +15,13 @@ from tidegate.spark.state.version import Piece, StateFile
 def write_file(
     cache: NodeCache, name: str, rows: pa.Table, slots: Slots, schema: pa.Schema, due: str | None
 ) -> tuple[StateFile, NDArray[np.int64]]:
-    """Write rows that are sorted by these slots; also returns where each shard begins in them.
+    """Write rows that are sorted by these slots; also returns the shards that they are of.
 
     `due` is the column that says when a row is due, if one does.
     """
-    bounds = shard_bounds(slots, cache.shards)
+    shards, starts = shard_runs(slots)
     table = rows.combine_chunks()
-    ranges = piece_ranges(bounds)
+    ranges = piece_ranges(shards, starts, cache.shards)
     batches = [
         pa.RecordBatch.from_arrays(
             [column.combine_chunks() for column in table.slice(start, end - start).columns],
@@ -34,7 +34,7 @@ def write_file(
         _piece(first, last, batch, its, due)
         for (first, last, _, _), batch, its in zip(ranges, batches, written, strict=False)
     )
-    return StateFile(name, size, pieces), bounds
+    return StateFile(name, size, pieces), shards
 
 
 def _piece(

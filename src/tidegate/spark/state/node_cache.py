@@ -98,7 +98,7 @@ class NodeCache:
         if not directory:
             content, is_mapped = self._durable_bytes(file, index)
             rows = _rows(file, index, content, schema)
-            return replace(layer_of(rows, self.shards, is_mapped), through=through), False
+            return replace(layer_of(rows, is_mapped), through=through), False
         mark = (directory, file.name, index)
         layer = open_layers.get(mark)
         if (
@@ -110,7 +110,7 @@ class NodeCache:
             own = False
             table, is_mapped = self._fetched(file, index, schema)
             open_layers.note_checked(mark)
-        layer = replace(layer_of(table, self.shards, is_mapped), through=through)
+        layer = replace(layer_of(table, is_mapped), through=through)
         open_layers.put(mark, layer)
         return layer, own
 

@@ -6,13 +6,14 @@ every task unpacked all of them, the work of all tasks together would grow with 
 
 import pickle
 import weakref
-from collections.abc import Collection
 from dataclasses import dataclass
-from itertools import chain
+from functools import lru_cache
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tidegate.spark.state.chains import Chains, Shards
 from tidegate.spark.state.event_times import EventTimes
 from tidegate.spark.state.version import Piece, StateFile, Version
 
@@ -32,10 +33,8 @@ class PackedVersion:
     """The files, packed one by one, one after the other."""
     ends: NDArray[np.int64]
     """Where each of them ends."""
-    numbers: NDArray[np.int32]
-    """The numbers of the files in all chains, one chain after the other."""
-    lengths: NDArray[np.int32]
-    """The length of each chain."""
+    chains: Chains
+    """Those of all shards."""
     event_times: EventTimes
     handed_us: int | None
     at_us: int | None
@@ -44,14 +43,12 @@ class PackedVersion:
     def of(cls, version: Version) -> "PackedVersion":
         """Pack a version."""
         packed = [_packed(file) for file in version.files]
-        lengths = np.fromiter(map(len, version.chains), np.int32, len(version.chains))
         return cls(
             version.shards,
             "\n".join(file.name for file in version.files),
             b"".join(packed),
-            np.cumsum(np.fromiter(map(len, packed), np.int64, len(packed))),
-            np.fromiter(chain.from_iterable(version.chains), np.int32, int(lengths.sum())),
-            lengths,
+            np.fromiter(accumulate(map(len, packed)), np.int64, len(packed)),
+            version.chains,
             version.event_times,
             version.handed_us,
             version.at_us,
@@ -62,30 +59,34 @@ class PackedVersion:
         """The names of all files that the version needs."""
         return set(self.joined_names.split("\n")) if self.joined_names else set()
 
-    def only(self, shards: Collection[int]) -> Version:
+    def only(self, shards: Shards) -> Version:
         """The version as a task sees it: the chains of its own shards, and the files in them.
 
         The chains of all other shards are empty.
         """
         mine = np.zeros(self.shards, dtype=np.bool_)
-        mine[list(shards)] = True
-        used, place = np.unique(self.numbers[np.repeat(mine, self.lengths)], return_inverse=True)
-        numbers, begin = place.tolist(), 0
-        chains: list[tuple[int, ...]] = [()] * self.shards
-        own = np.flatnonzero(mine)
-        ends = np.cumsum(self.lengths[own], dtype=np.int64)
-        for shard, end in zip(own.tolist(), ends.tolist(), strict=True):
-            chains[shard] = tuple(numbers[begin:end])
-            begin = end
-        files = tuple(self._file(number) for number in used.tolist())
+        mine[shards] = True
+        own = self.chains.of_shards(mine)
+        used = own.used(len(self.ends))
         return Version(
-            self.shards, files, tuple(chains), self.event_times, self.handed_us, self.at_us
+            self.shards,
+            tuple(self._file(number) for number in np.flatnonzero(used).tolist()),
+            own.renumbered(used),
+            self.event_times,
+            self.handed_us,
+            self.at_us,
         )
 
     def _file(self, number: int) -> StateFile:
         begin = int(self.ends[number - 1]) if number else 0
-        name, size, pieces, checksum = pickle.loads(self.files[begin : int(self.ends[number])])
-        return StateFile(name, size, tuple(Piece(*piece) for piece in pieces), checksum)
+        return _unpacked(self.files[begin : int(self.ends[number])])
+
+
+@lru_cache(maxsize=4096)
+def _unpacked(content: bytes) -> StateFile:
+    """A file from its bytes; a process sees the same files again and again."""
+    name, size, pieces, checksum = pickle.loads(content)
+    return StateFile(name, size, tuple(Piece(*piece) for piece in pieces), checksum)
 
 
 def _packed(file: StateFile) -> bytes:

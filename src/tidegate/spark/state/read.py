@@ -10,13 +10,13 @@ from tidegate.spark.batch.checkpoint import Checkpoint, require_description
 from tidegate.spark.batch.kept_names import KeptNames
 from tidegate.spark.batch.layouts import earlier_layouts, schema_of
 from tidegate.spark.batch.plan import Plans
+from tidegate.spark.state.chains import ranges
 from tidegate.spark.state.files import Durable, Missing
 from tidegate.spark.state.identity import distinct
 from tidegate.spark.state.layout import SLOT, SYSTEM, with_system
 from tidegate.spark.state.location import location_of
 from tidegate.spark.state.lookup import Reads, alive, integers, newest_first, open_chains
 from tidegate.spark.state.manifest import Manifests
-from tidegate.spark.state.merge import ranges
 from tidegate.spark.state.node_cache import NodeCache
 from tidegate.spark.state.version import Version
 
@@ -113,12 +113,11 @@ def read_version(
 
     `earlier` are the layouts that older files were written in.
     """
-    cache, every = NodeCache("", folder, version.shards, earlier=earlier), range(version.shards)
+    cache = NodeCache("", folder, version.shards, earlier=earlier)
+    every = np.arange(version.shards)
     parts = []
     for reach in open_chains(cache, version, every, Reads(), with_system(schema)):
-        bounds = reach.layer.bounds
-        rows = ranges(bounds[:-1][reach.valid], bounds[1:][reach.valid])
-        parts.append(reach.layer.rows(rows))
+        parts.append(reach.layer.rows(ranges(reach.begins, reach.ends)))
     if not parts:  # nothing was ever kept, or all of it was dropped again
         return schema.empty_table().select([name for name in schema.names if name not in SYSTEM])
     table = pa.concat_tables(parts)

@@ -18,9 +18,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tidegate.errors import TidegateError
+from tidegate.spark.state.chains import Chains, ranges
 from tidegate.spark.state.identity import by_slot
 from tidegate.spark.state.layout import SLOT, slot_of
-from tidegate.spark.state.merge import ranges
 from tidegate.spark.state.new_file import write_file
 from tidegate.spark.state.node_cache import NodeCache
 from tidegate.spark.state.version import StateFile, Version
@@ -52,15 +52,15 @@ def resharded(
         for part in _parts(version, old, list(group), schema):
             rows, slots = _in_new_slots(part, key, version.shards, new.shards, hashes)
             name = f"{batch_id:010d}-{len(files):05d}-{uuid.uuid4().hex[:8]}.arrow"
-            file, bounds = write_file(new, name, rows, slots, schema, due)
-            for shard in np.flatnonzero(np.diff(bounds)).tolist():
+            file, touched = write_file(new, name, rows, slots, schema, due)
+            for shard in touched.tolist():
                 chains[shard].append(len(files))
             files.append(file)
             told(rows.num_rows)
     return Version(
         new.shards,
         tuple(files),
-        tuple(map(tuple, chains)),
+        Chains.of(chains),
         version.event_times,
         version.handed_us,
         version.at_us,
@@ -81,13 +81,15 @@ def _parts(
     """
     parts: list[pa.Table] = []
     count = 0
+    owners = version.chains.owners()
     for number in numbers:
-        valid = np.array([number in chain for chain in version.chains])
+        valid = np.zeros(version.shards, dtype=np.bool_)
+        valid[owners[version.chains.numbers == number]] = True
         file = version.files[number]
         for index in range(len(file.pieces)):
             layer, _ = cache.layer(file, index, schema)
-            bounds = layer.bounds
-            rows = ranges(bounds[:-1][valid], bounds[1:][valid])
+            here = valid[layer.shards]
+            rows = ranges(layer.starts[:-1][here], layer.starts[1:][here])
             if not len(rows):
                 continue
             if count and count + len(rows) > MOST_ROWS:

@@ -1,7 +1,6 @@
 """The state of one task in one micro-batch: read the state rows of its keys, write the changes."""
 
 import uuid
-from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from tidegate.errors import TidegateError
 from tidegate.pipelines.keyed import BoundKeyed, KeyedBatch, Update
+from tidegate.spark.state.chains import Shards
 from tidegate.spark.state.conform import conform
 from tidegate.spark.state.due import DueTimes, due_keys
 from tidegate.spark.state.identity import by_slot, distinct
@@ -33,7 +33,7 @@ from tidegate.spark.state.lookup import (
     integers,
     open_chains,
 )
-from tidegate.spark.state.merge import files_to_keep, merged, rows_per_file
+from tidegate.spark.state.merge import merged, turns
 from tidegate.spark.state.new_file import write_file
 from tidegate.spark.state.node_cache import NodeCache
 from tidegate.spark.state.version import StateFile, TaskChange, Version
@@ -63,7 +63,7 @@ class TaskState:
 
     keeper: Keeper
     version: Version
-    shards: Collection[int]
+    shards: Shards
     batch_id: int
     at_us: int
     task: int
@@ -133,39 +133,42 @@ class TaskState:
         delta = self._delta(update)
         shards = self.version.shards
         slots = delta.column(SLOT).to_numpy()
-        touched = np.bincount(shard_of_slot(slots), minlength=shards)
-        rows = rows_per_file(self._reaches, self.version)
-        kept = files_to_keep(self.version, self.shards, self.batch_id, touched, rows)
-        if kept:
-            turn = np.zeros(shards, dtype=np.bool_)
-            turn[list(kept)] = True
-            mine = turn[shard_of_slot(slots)]
+        added = np.bincount(shard_of_slot(slots), minlength=shards)
+        turn = turns(self.version, self.shards, self.batch_id, added, self._reaches)
+        if len(turn):
+            merges = np.zeros(shards, dtype=np.bool_)
+            merges[turn.shards] = True
+            mine = merges[shard_of_slot(slots)]
             whole = merged(
                 self._reaches,
                 self.version,
                 delta.filter(pa.array(mine)),
-                kept,
+                turn,
                 self.keeper.key.names,
                 self.keeper.bound.within,
                 self.at_us,
             )
             delta = pa.concat_tables([delta.filter(pa.array(~mine)), whole])
             slots = delta.column(SLOT).to_numpy()
-        if not delta.num_rows and not kept:
+        if not delta.num_rows and not len(turn):
             return None
         if np.any(slots[1:] < slots[:-1]):
             delta = delta.take(pa.array(by_slot(slots)))
             slots = delta.column(SLOT).to_numpy()
-        file, bounds = self._write(delta, slots)
-        depth = {s: len(self.version.chains[s]) for s in np.flatnonzero(np.diff(bounds)).tolist()}
-        return TaskChange(file, {**depth, **kept})
+        file, touched = self._write(delta, slots)
+        # A shard that was merged changes even if nothing is left of it.
+        kept = np.full(shards, -1, dtype=np.int64)
+        kept[touched] = self.version.chains.lengths[touched]
+        kept[turn.shards] = turn.kept
+        changed = np.flatnonzero(kept >= 0)
+        return TaskChange(file, changed, kept[changed])
 
     def shard_bytes(self) -> tuple[Numbers, Numbers]:
         """Shards that have state, and its size before this batch in bytes, estimated by rows."""
         total = np.zeros(self.version.shards)
         for reach in self._reaches:
-            rows = np.where(reach.valid, np.diff(reach.layer.bounds), 0)
-            total += rows * (reach.layer.table.nbytes / max(1, len(reach.layer.slots)))
+            row_bytes = reach.layer.table.nbytes / max(1, len(reach.layer.slots))
+            total[reach.shards] += (reach.ends - reach.begins) * row_bytes
         held = np.flatnonzero(total)
         return held, total[held].astype(np.int64)
 

@@ -4,13 +4,14 @@ Each shard has a *chain* of files, oldest first. A key's row in a newer file hid
 older one. Versions are immutable: committing a batch makes a new one from its tasks' reports.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import compress
 from typing import Any
 
 import numpy as np
 
+from tidegate.spark.state.chains import Chains, Shards
 from tidegate.spark.state.event_times import (
     ALL,
     IDLE_US,
@@ -84,14 +85,16 @@ class StateFile:
         return int(parts[2][1:]) if len(parts) == 4 and parts[2].startswith("l") else 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class TaskChange:
     """The change that a task made to the state of its shards."""
 
     file: StateFile
-    kept: Mapping[int, int]
-    """For each shard in the file, how many of the oldest files of its chain stay before it: all of
-    them for a delta, none for a snapshot."""
+    shards: Shards
+    """The shards in the file, each once. No two tasks of a batch have a shard in common."""
+    kept: Shards
+    """For each of them, how many of the oldest files of its chain stay before it: all of them for a
+    delta, none for a snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +104,7 @@ class Version:
     shards: int
     files: tuple[StateFile, ...] = ()
     """Oldest first."""
-    chains: tuple[tuple[int, ...], ...] = ()
+    chains: Chains = field(default_factory=lambda: Chains.none(0))
     """For each shard, the numbers of its files in `files`, oldest first."""
     event_times: EventTimes = field(default_factory=dict)
     """How far each source has come, which determines the next batch's watermark."""
@@ -114,7 +117,7 @@ class Version:
     @classmethod
     def empty(cls, shards: int) -> "Version":
         """The version before the first micro-batch."""
-        return cls(shards, (), ((),) * shards)
+        return cls(shards, (), Chains.none(shards))
 
     @property
     def names(self) -> set[str]:
@@ -149,26 +152,31 @@ class Version:
         and `at_us` is the batch's clock. A source that delivers nothing for `idle_after_us` no
         longer holds back the watermark.
         """
-        files = list(self.files)
-        chains = list(self.chains)
-        for change in sorted(changes, key=lambda change: change.file.name):
-            number = len(files)
-            files.append(change.file)
-            for shard, kept in change.kept.items():
-                chains[shard] = (*chains[shard][:kept], number)
-        used = sorted(set(chain.from_iterable(chains)))
+        ordered = sorted(changes, key=lambda change: change.file.name)
+        files = [*self.files, *(change.file for change in ordered)]
+        chains = self.chains
+        if ordered:
+            chains = chains.changed(
+                np.concatenate([change.shards for change in ordered]),
+                np.concatenate([change.kept for change in ordered]),
+                np.repeat(
+                    np.arange(len(self.files), len(files), dtype=np.int32),
+                    [len(change.shards) for change in ordered],
+                ),
+            )
+        used = chains.used(len(files))
         passed_us = 0 if self.at_us is None else at_us - self.at_us
         return Version(
             self.shards,
-            tuple(files[number] for number in used),
-            _renumbered(chains, used),
+            tuple(compress(files, used.tolist())),
+            chains.renumbered(used),
             advanced(self.event_times, sources, newest_us, passed_us, idle_after_us),
             self.watermark_us(delay_us),
             at_us,
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The form in the manifest."""
+        """The form in the manifest, for `columns.dumps`."""
         return {
             "shards": self.shards,
             "newest_event_us": self.newest_event_us,
@@ -196,25 +204,8 @@ class Version:
                 StateFile(name, size, tuple(Piece(*piece) for piece in pieces), checksum)
                 for name, size, pieces, checksum in document["files"]
             ),
-            tuple(map(tuple, document["chains"])),
+            Chains.of(document["chains"]),
             from_json(document),
             document.get("handed_us"),
             document.get("at_us"),
         )
-
-
-def _renumbered(
-    chains: Sequence[tuple[int, ...]], used: Sequence[int]
-) -> tuple[tuple[int, ...], ...]:
-    """The chains with new numbers, when only the files with these old numbers are left.
-
-    There are thousands of chains, so their numbers are changed as one column.
-    """
-    if not used or used[-1] == len(used) - 1:
-        return tuple(chains)
-    number_of = np.zeros(used[-1] + 1, dtype=np.int64)
-    number_of[list(used)] = np.arange(len(used))
-    lengths = list(map(len, chains))
-    numbers = np.fromiter(chain.from_iterable(chains), np.int64, sum(lengths))
-    new = iter(number_of[numbers].tolist())
-    return tuple([tuple(islice(new, length)) for length in lengths])

@@ -15,6 +15,7 @@ from tidegate.spark.savepoint.copy import Differs
 from tidegate.spark.savepoint.index import read_index
 from tidegate.spark.savepoint.make import make_savepoint, savepoint_of_run
 from tidegate.spark.savepoint.restore import origin_of
+from tidegate.spark.state.chains import Chains
 from tidegate.spark.state.files import Durable
 from tidegate.spark.state.manifest import Manifests
 from tidegate.spark.state.version import StateFile, Version
@@ -47,7 +48,7 @@ class Made:
                 name = f"{age:010d}-00000-{operator}.arrow"
                 self.write(f"state/{operator}/{name}", b"x" * (100 + age))
                 files.append(StateFile(name, 100 + age, ()))
-        version = Version(SHARDS, tuple(files), ((),) * SHARDS)
+        version = Version(SHARDS, tuple(files), Chains.none(SHARDS))
         folder_ = self.place.segment(segment).below("manifests")
         folder_.make()
         Manifests(folder_, self.place.states).commit(number, {operator: version})

@@ -1,12 +1,16 @@
 """A version that is packed for tasks: each finds its own chains and files, and all names."""
 
 import gc
+import json
 import pickle
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidegate import columns
 from tidegate.spark.state import packed_version
+from tidegate.spark.state.chains import Chains
 from tidegate.spark.state.event_times import SourceTime
 from tidegate.spark.state.packed_version import PackedVersion
 from tidegate.spark.state.version import Piece, StateFile, TaskChange, Version
@@ -18,23 +22,29 @@ def file_of(batch: int, task: int) -> StateFile:
 
 
 changes = st.lists(
-    st.lists(
-        st.tuples(st.dictionaries(st.integers(0, 7), st.integers(0, 4), max_size=8)), max_size=3
-    ),
+    st.dictionaries(st.integers(0, 7), st.tuples(st.integers(0, 2), st.integers(0, 4)), max_size=8),
     max_size=6,
 )
-"""For each batch and task, the shards in its file, and how many files of their chains stay."""
+"""For each batch and shard, its task, and how many files of its chain stay."""
+
+
+def changes_of(number: int, shards: dict) -> list[TaskChange]:
+    """The changes of the tasks of a batch."""
+    found = []
+    for task in sorted({task for task, _ in shards.values()}):
+        mine = {shard: kept for shard, (its, kept) in shards.items() if its == task}
+        found.append(change_of(file_of(number, task), mine))
+    return found
+
+
+def change_of(file: StateFile, kept: dict[int, int]) -> TaskChange:
+    return TaskChange(file, np.array([*kept], np.int64), np.array([*kept.values()], np.int64))
 
 
 def version_of(batches) -> Version:
     version = Version.empty(8)
-    for number, tasks in enumerate(batches):
-        version = version.after(
-            [TaskChange(file_of(number, task), kept) for task, (kept,) in enumerate(tasks)],
-            {"": number},
-            0,
-            at_us=number,
-        )
+    for number, shards in enumerate(batches):
+        version = version.after(changes_of(number, shards), {"": number}, 0, at_us=number)
     return version
 
 
@@ -42,7 +52,7 @@ def version_of(batches) -> Version:
 def test_a_task_finds_its_own_chains_as_they_are_in_the_whole_version(batches, shards) -> None:
     version = version_of(batches)
     packed = pickle.loads(pickle.dumps(PackedVersion.of(version)))
-    mine = packed.only(shards)
+    mine = packed.only(np.array(sorted(shards), np.int64))
     for shard in range(8):
         whole = [version.files[number] for number in version.chains[shard]]
         found = [mine.files[number] for number in mine.chains[shard]]
@@ -61,41 +71,41 @@ def test_a_task_finds_its_own_chains_as_they_are_in_the_whole_version(batches, s
 @given(changes)
 def test_all_shards_together_are_the_whole_version(batches) -> None:
     version = version_of(batches)
-    assert PackedVersion.of(version).only(range(8)) == version
+    assert PackedVersion.of(version).only(np.arange(8)) == version
 
 
 def test_event_times_travel_with_it() -> None:
-    version = Version(2, (), ((), ()), {"a": SourceTime(5, 1)}, 3, 4)
-    assert PackedVersion.of(version).only([1]) == version
+    version = Version(2, (), Chains.none(2), {"a": SourceTime(5, 1)}, 3, 4)
+    assert PackedVersion.of(version).only(np.array([1])) == version
 
 
 def test_another_file_of_the_same_name_is_not_taken_for_the_first() -> None:
     first = StateFile("0000000000-00000-x.arrow", 1, ())
     other = StateFile("0000000000-00000-x.arrow", 2, ())
     for file in (first, other, first):
-        version = Version(1, (file,), ((0,),))
-        assert PackedVersion.of(version).only([0]).files == (file,)
+        version = Version(1, (file,), Chains.of([(0,)]))
+        assert PackedVersion.of(version).only(np.array([0])).files == (file,)
 
 
 @given(changes)
 def test_files_that_no_chain_needs_are_left_out_and_the_others_keep_their_order(batches) -> None:
     version = Version.empty(8)
     chains: list[list[StateFile]] = [[] for _ in range(8)]
-    for number, tasks in enumerate(batches):
-        made = [TaskChange(file_of(number, task), kept) for task, (kept,) in enumerate(tasks)]
+    for number, shards in enumerate(batches):
+        made = changes_of(number, shards)
         version = version.after(made, {}, 0)
         for change in made:
-            for shard, kept in change.kept.items():
+            for shard, kept in zip(change.shards.tolist(), change.kept.tolist(), strict=True):
                 chains[shard] = [*chains[shard][:kept], change.file]
     assert [[version.files[n] for n in chain] for chain in version.chains] == chains
     assert version.files == tuple(sorted({f for c in chains for f in c}, key=lambda f: f.name))
-    assert Version.from_json(version.to_json()) == version
+    assert Version.from_json(json.loads(columns.dumps(version.to_json()))) == version
 
 
 def test_files_that_no_version_has_any_more_are_forgotten() -> None:
     gc.collect()
     before = len(packed_version._remembered)
-    version = version_of([[({0: 0},)], [({1: 0},)]])
+    version = version_of([{0: (0, 0)}, {1: (0, 0)}])
     assert PackedVersion.of(version).files == PackedVersion.of(version).files
     assert len(packed_version._remembered) == before + 2
     del version

@@ -10,7 +10,9 @@ import pytest
 
 import tidegate as tg
 from tests.helpers.keyed_store import SHARDS, Store
+from tidegate import columns
 from tidegate.errors import TidegateError
+from tidegate.spark.state.chains import Chains
 from tidegate.spark.state.files import Durable
 from tidegate.spark.state.layer import Layer
 from tidegate.spark.state.layout import file_schema
@@ -147,8 +149,10 @@ def test_files_of_an_earlier_version_are_read_and_checked_as_a_whole(tmp_path):
 
 def test_a_piece_keeps_its_checksum_in_the_manifest():
     pieces = (Piece(0, 3, 7, None, None, 184, 96, 12), Piece(4, 7, 1, 5, 6, 280, 64, 13))
-    version = Version(8, (StateFile("0000000001-00000-a.arrow", 99, pieces),), ((0,),) * 8)
-    assert Version.from_json(json.loads(json.dumps(version.to_json()))) == version
+    version = Version(
+        8, (StateFile("0000000001-00000-a.arrow", 99, pieces),), Chains.of([(0,)] * 8)
+    )
+    assert Version.from_json(json.loads(columns.dumps(version.to_json()))) == version
     assert Piece(0, 3, 7).to_json() == [0, 3, 7]
     assert Piece(0, 3, 7, 1, 2).to_json() == [0, 3, 7, 1, 2]
 
@@ -167,7 +171,8 @@ def test_a_fetched_piece_is_mapped_and_not_kept_on_the_heap(tmp_path):
 
 def layer(mapped_bytes: int, heap_bytes: int) -> Layer:
     nothing = np.empty(0, dtype=np.int64)
-    return Layer(None, nothing.view(np.uint64), nothing, True, mapped_bytes, heap_bytes)
+    slots = nothing.view(np.uint64)
+    return Layer(None, slots, nothing, nothing, True, mapped_bytes, heap_bytes)
 
 
 @pytest.mark.parametrize("mapped_bytes, heap_bytes", [(40, 1), (1, 40)])
