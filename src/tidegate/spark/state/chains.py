@@ -94,6 +94,10 @@ class Chains:
         numbers[last] = files
         return Chains(numbers, lengths)
 
+    def holders(self, files: int) -> NDArray[np.int64]:
+        """In how many chains each of so many files is."""
+        return np.bincount(self.numbers, minlength=files)
+
     def used(self, files: int) -> NDArray[np.bool_]:
         """Which of so many files are in a chain."""
         found = np.zeros(files, np.bool_)

@@ -4,6 +4,10 @@ Turns are staggered over the shards, so that every micro-batch does the same sma
 A merge takes the newest files of a chain as long as the next older one is not much larger than all
 that were taken. Files therefore grow geometrically, a row is rewritten a logarithmic number of
 times, and a chain holds at most `TURN` small files and a handful of large ones.
+
+Where there are many shards, a batch has rows for few of them, and a file would stay as long as one
+of its shards is not touched again. So a file that most of its shards have left is emptied: the
+others move to the new file. That happens once to a file, and copies a small part of it.
 """
 
 from dataclasses import dataclass
@@ -18,10 +22,15 @@ from tidegate.spark.state.layout import SLOT, shard_of_slot
 from tidegate.spark.state.lookup import Reach, alive, integers, newest_first
 from tidegate.spark.state.version import Version
 
+_NOT = np.iinfo(np.int64).max
+"""In the place of a number of files: the shard is not merged."""
+
 TURN = 8
 """A shard may be merged once in this many micro-batches."""
 _GROWTH = 2.0
 """The next older file is merged too if it has at most this many times the rows taken so far."""
+_LEFTOVER = 4
+"""A file is emptied when at most one in so many of its shards, and of its rows, is left."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,7 +56,7 @@ def turns(
 
     `delta_rows` has the rows of every shard that the batch adds.
     """
-    chains = version.chains
+    chains, own = version.chains, shards
     shards = shards[((batch + shards) % TURN == 0) & (chains.lengths[shards] >= 2)]
     rows = _rows_per_file(reaches, version, shards)
     begins = (chains.ends - chains.lengths)[shards]
@@ -63,7 +72,36 @@ def turns(
         kept[going] -= 1
         taken[going] += more
         going = going[kept[going] > 0]
-    return Turns(shards, kept)
+    back = np.full(version.shards, _NOT)
+    back[own] = _back_to_leftovers(version, batch, reaches)[own]
+    back[shards] = np.minimum(back[shards], kept)
+    merges = np.flatnonzero(back < _NOT)
+    return Turns(merges, back[merges])
+
+
+def _back_to_leftovers(version: Version, batch: int, reaches: list[Reach]) -> NDArray[np.int64]:
+    """For each shard that is to leave a file, how many older files stay in its chain; else `_NOT`.
+
+    Whether a file is emptied is told by the shards of all tasks, so that a change of routes, after
+    which each task has few shards of every file, empties none.
+    """
+    back = np.full(version.shards, _NOT)
+    leftover = np.zeros(len(version.files), dtype=np.bool_)
+    holders = version.holders_of_files()
+    for reach in reaches:
+        file, layer = version.files[reach.file], reach.layer
+        if len(file.pieces) > 1 or file.batch_id > batch - TURN:
+            continue  # a large file, or one that turns have not come to yet
+        few = holders[reach.file] * _LEFTOVER <= len(layer.shards)
+        left = int((reach.ends - reach.begins).sum())
+        leftover[reach.file] = few and left * _LEFTOVER <= len(layer.slots)
+    if leftover.any():
+        chains = version.chains
+        found = np.flatnonzero(leftover[chains.numbers])
+        owners = chains.owners()[found]
+        place = found - (chains.ends - chains.lengths)[owners]
+        np.minimum.at(back, owners, place)
+    return back
 
 
 def _rows_per_file(reaches: list[Reach], version: Version, shards: Shards) -> NDArray[np.int64]:

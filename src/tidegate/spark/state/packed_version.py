@@ -75,6 +75,7 @@ class PackedVersion:
             self.event_times,
             self.handed_us,
             self.at_us,
+            self.chains.holders(len(self.ends))[used],
         )
 
     def _file(self, number: int) -> StateFile:

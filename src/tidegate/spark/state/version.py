@@ -10,6 +10,7 @@ from itertools import compress
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidegate.spark.state.chains import Chains, Shards
 from tidegate.spark.state.event_times import (
@@ -113,6 +114,9 @@ class Version:
     function in that batch."""
     at_us: int | None = None
     """The clock of the batch that made this version; None before the first one."""
+    holders: NDArray[np.int64] | None = field(default=None, compare=False, repr=False)
+    """For each file, how many shards of the operator have it in their chains; None where it is not
+    told, because `chains` has all of them."""
 
     @classmethod
     def empty(cls, shards: int) -> "Version":
@@ -127,6 +131,10 @@ class Version:
     def watermark_us(self, delay_us: int) -> int | None:
         """The watermark of the next batch; None before the first event."""
         return watermark_us(self.event_times, delay_us, self.handed_us)
+
+    def holders_of_files(self) -> NDArray[np.int64]:
+        """For each file, how many shards of the operator have it in their chains."""
+        return self.chains.holders(len(self.files)) if self.holders is None else self.holders
 
     @property
     def newest_event_us(self) -> int | None:

@@ -57,6 +57,9 @@ def test_a_task_finds_its_own_chains_as_they_are_in_the_whole_version(batches, s
         whole = [version.files[number] for number in version.chains[shard]]
         found = [mine.files[number] for number in mine.chains[shard]]
         assert found == (whole if shard in shards else [])
+    told = dict(zip(mine.files, mine.holders_of_files().tolist(), strict=True))
+    everywhere = dict(zip(version.files, version.holders_of_files().tolist(), strict=True))
+    assert told.items() <= everywhere.items(), "shards of other tasks count as well"
     assert mine.names <= version.names == packed.names
     assert mine.names == {
         version.files[number].name for shard in shards for number in version.chains[shard]
