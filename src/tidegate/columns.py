@@ -17,7 +17,6 @@ Whole = NDArray[np.integer[Any]]
 
 _MARK = f"column {uuid4().hex} "
 """Stands for a column until the rest of a document is written. Nothing else begins with it."""
-_OPENING = np.frombuffer(b"],[", np.uint8)
 _BLANK = ord(" ")
 
 
@@ -112,7 +111,7 @@ def lists_text(numbers: Whole, lengths: Whole) -> str:
     digits = _digits(np.arange(most + 1)) if most < len(values) else _digits(values)
     cells = np.full((len(values), 3 + digits.shape[1]), _BLANK, dtype=np.uint8)
     cells[:, 1] = ord(",")
-    cells[first, :3] = _OPENING
+    cells[first, 0], cells[first, 2] = ord("]"), ord("[")
     for place in range(digits.shape[1]):
         column = digits[:, place]
         cells[:, 3 + place] = column[values] if most < len(values) else column

@@ -67,12 +67,15 @@ class Chains:
 
     def owners(self) -> Shards:
         """The shard of each entry of `numbers`."""
-        return np.repeat(np.arange(len(self.lengths)), self.lengths)
+        shards = np.flatnonzero(self.lengths)
+        return np.repeat(shards, self.lengths[shards])
 
     def of_shards(self, mine: NDArray[np.bool_]) -> "Chains":
         """The chains of these shards; those of all others are empty."""
-        numbers = self.numbers[np.repeat(mine, self.lengths)]
-        return Chains(numbers, np.where(mine, self.lengths, np.int32(0)))
+        shards = np.flatnonzero(mine)
+        ends, lengths = self.ends[shards], np.zeros_like(self.lengths)
+        lengths[shards] = self.lengths[shards]
+        return Chains(self.numbers[ranges(ends - lengths[shards], ends)], lengths)
 
     def changed(self, shards: Shards, kept: Shards, files: Numbers) -> "Chains":
         """The chains with one more file for each of these shards, which are all different.

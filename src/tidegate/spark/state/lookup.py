@@ -74,17 +74,21 @@ def open_chains(
     schema: pa.Schema,
 ) -> list[Reach]:
     """Map all pieces in the chains of these shards, newest first."""
-    mine = np.zeros(version.shards, dtype=np.bool_)
-    mine[shards] = True
-    chains = version.chains.of_shards(mine)
+    chains = version.chains
+    if int(chains.lengths[shards].sum()) < len(chains.numbers):  # it has those of other tasks too
+        mine = np.zeros(version.shards, dtype=np.bool_)
+        mine[shards] = True
+        chains = chains.of_shards(mine)
+    used = chains.used(len(version.files))
     wanted = np.zeros((len(version.files), version.shards), dtype=np.bool_)
     wanted[chains.numbers, chains.owners()] = True
     own_shards, durable = np.zeros((2, version.shards), dtype=np.bool_)
     reaches: list[Reach] = []
-    for number in reversed(range(len(version.files))):
+    for number in np.flatnonzero(used)[::-1].tolist():
         file, valid = version.files[number], wanted[number]
         for index, piece in enumerate(file.pieces):
-            if not valid[piece.first_shard : piece.last_shard + 1].any():
+            alone = len(file.pieces) == 1
+            if not (alone or valid[piece.first_shard : piece.last_shard + 1].any()):
                 continue
             layer, own = cache.layer(file, index, schema)
             if not own:

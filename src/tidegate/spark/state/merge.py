@@ -97,9 +97,9 @@ def _back_to_leftovers(version: Version, batch: int, reaches: list[Reach]) -> ND
         leftover[reach.file] = few and left * _LEFTOVER <= len(layer.slots)
     if leftover.any():
         chains = version.chains
-        found = np.flatnonzero(leftover[chains.numbers])
-        owners = chains.owners()[found]
-        place = found - (chains.ends - chains.lengths)[owners]
+        found, ends = np.flatnonzero(leftover[chains.numbers]), chains.ends
+        owners = np.searchsorted(ends, found, side="right")
+        place = found - (ends - chains.lengths)[owners]
         np.minimum.at(back, owners, place)
     return back
 
