@@ -15,6 +15,7 @@ from tidegate.control.baselines.ds2 import Ds2
 from tidegate.control.baselines.dynamic_allocation import DynamicAllocation
 from tidegate.control.baselines.fixed import GroundTruth, StaticPeak
 from tidegate.control.baselines.hpa import UtilisationThreshold
+from tidegate.control.baselines.in_window import InWindow
 from tidegate.control.baselines.on_pipeline import OnPipeline
 from tidegate.control.capacity.batch_samples import BatchSamples
 from tidegate.control.capacity.cycle import Cycle
@@ -146,6 +147,8 @@ def _policy(assembly: Assembly, model: PipelineModel) -> Policy:
     `threshold` is Kubernetes' autoscaler, which decides every 15 s and scales in only after five
     minutes. Its window is cut to one minute here, so that it scales in at all in a run of a few
     minutes. Dynamic allocation decides at every tick, like Spark's backlog timeout of one second.
+    `ds2` has a twentieth of the times by which it plans machines (`DS2_FASTER`): it decides every
+    3 s on the last 15 s. Its scale-down interval, an hour by default, is a minute here as well.
     """
     target_s, tick_s, latency = assembly.target.latency_s, assembly.tick_s, assembly.latency
     bounds = assembly.bounds
@@ -169,10 +172,29 @@ def _policy(assembly: Assembly, model: PipelineModel) -> Policy:
             every_s=max(15.0, tick_s),
             name="threshold",
         ),
+        "ds2": lambda: _ds2(tick_s),
         "spark-dynamic-allocation": lambda: OnPipeline(DynamicAllocation(), every_s=tick_s),
         "static": lambda: OnPipeline(StaticPeak(fixed), every_s=tick_s, name="static"),
     }
     return makers[name]()
+
+
+DS2_FASTER = 20.0
+"""How many times as fast DS2's times are on a pipeline as with machines that come by the minute."""
+_DS2_SCALE_DOWN_S = 60.0
+
+
+def _ds2(tick_s: float) -> Policy:
+    """DS2 for a pipeline whose cores come within seconds."""
+    every_s = max(60.0 / DS2_FASTER, tick_s)
+    inner = Ds2(
+        catch_up_minutes=30.0 / DS2_FASTER,
+        window_minutes=1,
+        stabilisation_minutes=5.0 / DS2_FASTER,
+        scale_down_minutes=max(round(_DS2_SCALE_DOWN_S / every_s), 1),
+    )
+    window = max(round(5.0 * 60.0 / DS2_FASTER / tick_s), 1)
+    return InWindow(OnPipeline(inner, every_s=every_s), window)
 
 
 FORGETTING = 0.999

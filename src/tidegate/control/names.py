@@ -14,7 +14,7 @@ PRICED = capacity.PRICED
 PRICED_BY_CYCLE = capacity.PRICED_BY_CYCLE
 ALIASES = {"tidegate": DEFAULT_POLICY, "mst-arma": "mst-4", "mst-priced": PRICED}
 """Other names of a policy: the default policy used to be called `tidegate`."""
-BASELINES = ("threshold", "spark-dynamic-allocation", "static")
+BASELINES = ("threshold", "ds2", "spark-dynamic-allocation", "static")
 PIPELINE_POLICIES = (
     DEFAULT_POLICY,
     *drs.POLICIES,

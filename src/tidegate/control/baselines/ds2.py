@@ -28,9 +28,11 @@ class Ds2:
         boundary: float = 0.3,
         catch_up_minutes: float = 30.0,
         window_minutes: int = 5,
-        stabilisation_minutes: int = 5,
+        stabilisation_minutes: float = 5.0,
         scale_down_minutes: int = 60,
     ) -> None:
+        """It decides once a minute, so whoever asks more often gives shorter times, and the window
+        and the scale-down interval in decisions."""
         self._utilisation = utilisation
         self._boundary = boundary
         self._catch_up_s = catch_up_minutes * 60.0
