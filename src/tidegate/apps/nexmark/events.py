@@ -33,7 +33,7 @@ PERSON_PART, AUCTION_PART = 1, 3
 FIRST_PERSON = FIRST_AUCTION = 1000
 FIRST_CATEGORY, CATEGORIES = 10, 5
 _ACTIVE_PERSONS, _AUCTIONS_IN_FLIGHT, _LEAD = 1000, 100, 10
-_HOT_STEP = 100
+HOT_EVERY = 100
 """Every so many persons and auctions there is a new hot one."""
 _HOT_SELLERS, _HOT_AUCTIONS, _HOT_BIDDERS = 4, 2, 4
 """All but one in so many draws are the hot one."""
@@ -85,6 +85,8 @@ class NexmarkEvents:
     seed: int = 1
     speed: float = 1.0
     """Seconds of event time that pass in a second of the profile."""
+    hot_every: int = HOT_EVERY
+    """Every so many persons and auctions there is a new hot one."""
 
     def of(self, kind: str, numbers: Ints) -> pa.Table:
         """The events of one kind among those with these numbers."""
@@ -106,7 +108,7 @@ class NexmarkEvents:
         """The auctions with these event numbers."""
         last = _last_person(numbers)
         hot = self._below(_HOT_SELLERS, numbers, _HOT) > 0
-        seller = np.where(hot, last // _HOT_STEP * _HOT_STEP, self._person(numbers, _COLD))
+        seller = np.where(hot, self._newest_hot(last), self._person(numbers, _COLD))
         first_bid = self._price(numbers, _PRICE)
         columns = {
             "id": FIRST_AUCTION + _last_auction(numbers),
@@ -123,12 +125,10 @@ class NexmarkEvents:
         first = np.maximum(last - _AUCTIONS_IN_FLIGHT, 0)
         cold = first + self._below(last - first + 1 + _LEAD, numbers, _COLD)
         hot = self._below(_HOT_AUCTIONS, numbers, _HOT) > 0
-        auction = np.where(hot, last // _HOT_STEP * _HOT_STEP, cold)
+        auction = np.where(hot, self._newest_hot(last), cold)
         hot_bidder = self._below(_HOT_BIDDERS, numbers, _BIDDER_HOT) > 0
         known = _last_person(numbers)
-        bidder = np.where(
-            hot_bidder, known // _HOT_STEP * _HOT_STEP + 1, self._person(numbers, _BIDDER)
-        )
+        bidder = np.where(hot_bidder, self._newest_hot(known) + 1, self._person(numbers, _BIDDER))
         columns = {
             "auction": FIRST_AUCTION + auction,
             "bidder": FIRST_PERSON + bidder,
@@ -150,6 +150,10 @@ class NexmarkEvents:
         known = _last_person(numbers) + 1
         active = np.minimum(known, _ACTIVE_PERSONS)
         return known - active + self._below(active + _LEAD, numbers, stream)
+
+    def _newest_hot(self, newest: Ints) -> Ints:
+        """The newest hot one, by the number of the newest one."""
+        return newest // self.hot_every * self.hot_every
 
     def _price(self, numbers: Ints, stream: int) -> Ints:
         """Prices in cents, from one to a million dollars, as likely in each power of ten."""

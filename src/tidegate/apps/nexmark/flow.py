@@ -10,18 +10,27 @@ from tidegate.apps.nexmark.options import MEANINGS, nexmark_options
 from tidegate.apps.nexmark.query import TASKS, Query
 from tidegate.apps.nexmark.reference import compare
 from tidegate.apps.numbered import FlowMaker, NumberedFlow, behind, on_arrivals
+from tidegate.apps.stretching import stretched_map
 from tidegate.pipelines.stream import Stream
 
 
-def flow_of(query: Query) -> FlowMaker:
-    """Puts the query behind a source of numbered rows; event time follows the settings' rate."""
+def flow_of(query: Query, picking_s: float | None = None) -> FlowMaker:
+    """Puts the query behind a source of numbered rows; event time follows the settings' rate.
+
+    With `picking_s`, the maps that pick its inputs have tasks of their own, in which they take so
+    many seconds for each event of their kind.
+    """
+    own = None if picking_s is None else TASKS
 
     def flow(source: Stream, settings: Settings, directory: Path) -> NumberedFlow:
         options = nexmark_options(settings.extra)
-        events = NexmarkEvents(settings.rate, settings.seed, options.speed)
+        events = NexmarkEvents(settings.rate, settings.seed, options.speed, options.hot_every)
         inputs = [
             source.map(kind_map(events, pick.kind), SCHEMAS[pick.kind], name=pick.kind).map(
-                pick.rows, pick.schema, name=f"picked_{pick.kind}"
+                stretched_map(pick.rows, picking_s),
+                pick.schema,
+                name=f"picked_{pick.kind}",
+                tasks=own,
             )
             for pick in query.picks
         ]
@@ -39,9 +48,9 @@ def flow_of(query: Query) -> FlowMaker:
     return flow
 
 
-def nexmark_application(query: Query, rate: str) -> Application:
-    """What `tidegate app` lists and runs."""
-    flow = flow_of(query)
+def nexmark_application(query: Query, rate: str, picking_s: float | None = None) -> Application:
+    """What `tidegate app` lists and runs; `picking_s` as above."""
+    flow = flow_of(query, picking_s)
     name = f"nexmark-{query.name}"
     return Application(
         name=name,

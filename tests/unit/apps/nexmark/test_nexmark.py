@@ -91,6 +91,19 @@ def test_event_time_may_pass_faster() -> None:
         nexmark_options({"speed": "0"})
 
 
+def test_the_hot_ones_may_change_more_often() -> None:
+    numbers = np.arange(50_000)
+    often = NexmarkEvents(EVENTS.profile, EVENTS.seed, hot_every=5)
+    bidder = often.of(BIDS, numbers)["bidder"].to_numpy() - FIRST_PERSON
+    assert (bidder % 5 == 1).mean() == pytest.approx(3 / 4 + 1 / 20, abs=0.01)
+    seller = often.of(AUCTIONS, numbers)["seller"].to_numpy() - FIRST_PERSON
+    hot = seller % 5 == 0
+    assert len(np.unique(seller[hot])) == pytest.approx(1000 / 5, abs=2)
+    assert nexmark_options({"hot_every": "5"}) == NexmarkOptions(hot_every=5)
+    with pytest.raises(AskedWrongly, match="hot_every=0"):
+        nexmark_options({"hot_every": "0"})
+
+
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.name)
 def test_a_query_picks_the_columns_that_it_declares(query: Query) -> None:
     types = {"long": pa.int64(), "string": pa.string(), "timestamp": pa.timestamp("us", "UTC")}
