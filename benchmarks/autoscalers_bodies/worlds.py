@@ -20,7 +20,7 @@ from tidegate.control.shards.route import even_route
 from tidegate.models.microbatch.batch_cost import BatchCost
 from tidegate.sim.microbatch.oracle import OracleSegment
 from tidegate.sim.microbatch.world import SimulatedSegment, Stage, Vector, World
-from tidegate.workload.profile import Profile
+from tidegate.workload.profile import Profile, constant
 
 FIXED_S = 0.45
 PER_TASK_S = 0.012
@@ -29,6 +29,8 @@ NOISE, ODD_BATCHES = 0.08, 0.005
 _ERA_S, _SPAN_S = 0.5, 1.5
 _MOMENTS = 40
 """Of the load, at which the imbalance is looked at."""
+_STEADY_S = 20.0
+"""Seconds of the highest load that tell how uneven it is."""
 _RESERVE = 0.8
 """The share of the target that a static allocation is planned for, as in the demo."""
 _KEYS = {"q3": ("seller", "id"), "q5": ("auction",), "q11": ("bidder",)}
@@ -110,7 +112,10 @@ class Setting:
 
     @property
     def imbalances(self) -> Vector:
-        """delta of a batch on 1, 2, ... cores, with shards divided evenly; a mean over the load."""
+        """delta of a batch on 1, 2, ... cores, with shards divided evenly; a mean over the events.
+
+        A few events are always uneven, but it is the many that need the cores.
+        """
         if self._imbalances is None:
             self._imbalances = np.array([self._delta(k + 1) for k in range(CORES[1])])
         return self._imbalances
@@ -119,8 +124,9 @@ class Setting:
         *picking, keyed = self.stages
         even_s = sum(stage.work_s for stage in picking)
         route = even_route(SHARDS, tasks)
-        last_s = max(self.seconds, 2.0 * _SPAN_S)
-        moments = np.linspace(_SPAN_S, last_s, _MOMENTS).tolist()
+        events = self.load.count(round(self.seconds * 1000.0))
+        some = np.linspace(0, max(events - 1, 0), _MOMENTS).astype(np.int64)
+        moments = np.maximum(self.load.arrival_us(some) / 1e6, _SPAN_S).tolist()
         delta = fmean(imbalance(self.weights(at_s), route, tasks) for at_s in moments)
         return (even_s + delta * keyed.work_s) / (even_s + keyed.work_s)
 
@@ -134,12 +140,13 @@ class Setting:
         """The fewest cores that hold the target at the highest load, by the micro-batch formula.
 
         They are planned for a fifth less than the target: without a reserve they would miss it half
-        the time.
+        the time. They are the same under every load of a query.
         """
         aim_s, peak, most = _RESERVE * TARGET_S, self.contested.peak, CORES[1]
+        steady = setting(self.contested, constant(peak), _STEADY_S, self.seed)
         enough = (
             cores
-            for cores, delta in enumerate(self.imbalances.tolist(), start=1)
+            for cores, delta in enumerate(steady.imbalances.tolist(), start=1)
             if self.cost.throughput(cores, aim_s, imbalance=delta) >= peak
         )
         return max(CORES[0], next(enough, most))

@@ -10,7 +10,6 @@ import pytest
 from benchmarks import autoscalers
 from benchmarks.autoscalers_bodies import kept
 from benchmarks.autoscalers_bodies.contest import (
-    CORES,
     DS2,
     LOADS,
     OURS,
