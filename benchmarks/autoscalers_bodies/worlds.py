@@ -24,7 +24,7 @@ from tidegate.workload.profile import Profile, constant
 
 FIXED_S = 0.45
 PER_TASK_S = 0.012
-"""Of a batch: about what the model learns of such a pipeline on Spark."""
+"""Of a batch; chosen, because no run on Spark has told it yet."""
 NOISE, ODD_BATCHES = 0.08, 0.005
 _ERA_S, _SPAN_S = 0.5, 1.5
 _MOMENTS = 40
