@@ -82,8 +82,9 @@ def turns(
 def _back_to_leftovers(version: Version, batch: int, reaches: list[Reach]) -> NDArray[np.int64]:
     """For each shard that is to leave a file, how many older files stay in its chain; else `_NOT`.
 
-    Whether a file is emptied is told by the shards of all tasks, so that a change of routes, after
-    which each task has few shards of every file, empties none.
+    Shards are counted over all tasks, so that a change of routes, after which each task has few
+    shards of every file, does not empty those that most shards still need. Rows are counted over
+    the task's own shards: it opens no others.
     """
     back = np.full(version.shards, _NOT)
     leftover = np.zeros(len(version.files), dtype=np.bool_)

@@ -6,6 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidegate import columns
 from tidegate.spark.batch.keyed_task import newest_events
 from tidegate.spark.batch.worker import ORIGIN
 from tidegate.spark.state.event_times import ALL, BATCHES_OF_SILENCE, IDLE_US
@@ -17,7 +18,7 @@ MINUTE_US = 60_000_000
 
 def after(version: Version, newest_us: dict[str, int], at_us: int, delay_us: int = 0) -> Version:
     made = version.after([], newest_us, delay_us, sources=BOTH, at_us=at_us)
-    assert Version.from_json(json.loads(json.dumps(made.to_json()))) == made
+    assert Version.from_json(json.loads(columns.dumps(made.to_json()))) == made
     return made
 
 
@@ -71,7 +72,7 @@ def test_the_time_after_which_a_source_is_idle_can_be_given_and_is_kept():
             at_us=second * 1_000_000,
             idle_after_us=limit_us,
         )
-        assert Version.from_json(json.loads(json.dumps(version.to_json()))) == version
+        assert Version.from_json(json.loads(columns.dumps(version.to_json()))) == version
         assert version.watermark_us(0) == (10 if second < 10 else 1000 * second)
     # Started with another time: what the version before says of the next batch stays the same.
     assert before.after([], {}, 0, sources=BOTH, at_us=11_000_001).handed_us == 10_000
