@@ -53,9 +53,6 @@ RECENT_S = 600.0
 SILENCE_S = 15.0
 """After so long without a tick, the last rate says nothing about how the load changes."""
 
-_MINUTES_FROM_S = 0.25 * MINUTE_S
-"""Forecasters of minutes compete from this horizon on. For the next seconds they can only say what
-the last minutes were: after a fall, and after a few minutes of noise, that is far too much."""
 _TICKS = "ticks"
 _LEVEL = "level"
 _SAME_TIME = "same time of day"
@@ -230,8 +227,6 @@ class LoadForecast(Remembered):
 
     def _chosen(self, by_tick: LoadAhead, horizon_s: float) -> LoadAhead:
         """The forecast of whichever forecaster has lately done best at this horizon."""
-        if horizon_s < _MINUTES_FROM_S:
-            return by_tick
         points = {_TICKS: by_tick.planned, _LEVEL: self._last}
         points |= self._by_minute.points(horizon_s, self._at_s, self._minutes)
         name, point, margin = self._selection.choose(points, horizon_s, self._at_s)
