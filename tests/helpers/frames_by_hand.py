@@ -96,9 +96,9 @@ class HandFrame:
             found.append(as_declared(list(call(iter(blocks))), ddl))
         return HandFrame(found)
 
-    def groupBy(self, column: str) -> "HandFrame":  # noqa: N802
-        """Partitions are the groups."""
-        assert column == TASK
+    def groupBy(self, *columns: str) -> "HandFrame":  # noqa: N802
+        """Partitions are the groups; a single one needs no column."""
+        assert columns == (TASK,) if len(self.parts) > 1 else columns in ((), (TASK,))
         return self
 
     def cogroup(self, other: "HandFrame") -> "Cogroup":
